@@ -62,8 +62,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "temp_directory": "",
 }
-"""Nothing but the tables: no secrets, extensions or variables of Python, and no files for what does
-not fit into memory."""
+"""Nothing but the tables: no secrets, extensions, variables of Python, or files to spill to."""
 _QUARTER = 0.25 / 0.8
 """A quarter of the memory, in terms of DuckDB's default."""
 _BATCH = 1_000
@@ -89,7 +88,7 @@ class Result(msgspec.Struct, frozen=True):
 class DuckLake:
     """One whole version of a lake, in a locked connection with a view of each table.
 
-    Later versions do not change it. All queries together may take `most_s` seconds; None for any.
+    All queries together may take `most_s` seconds; None for any.
     """
 
     def __init__(
@@ -106,11 +105,7 @@ class DuckLake:
 
     @classmethod
     def open(cls, place: str, most_s: float | None = None) -> DuckLake:
-        """Open the current version of the lake at a path or URI.
-
-        Raises:
-            PipelineProblem: there is no lake, or it cannot be read.
-        """
+        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         path = local_path(place)
         connection = duckdb.connect(config=_CONFIG)
         _limit_memory(connection)
@@ -122,12 +117,7 @@ class DuckLake:
         return cls(place, manifest, connection, most_s)
 
     def query(self, sql: str) -> Result:
-        """Run one query, and return its result.
-
-        Raises:
-            BadQuery: the text is not one query, or the query fails; names the place in the text.
-            PipelineProblem: a file of the lake cannot be read.
-        """
+        """Run one query. BadQuery names the place in its text, PipelineProblem a damaged file."""
         found = self._connection
         with _damage_as_problem(self._place):
             with query_error(line_before=0):
@@ -166,11 +156,7 @@ class DuckLake:
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Interrupt DuckDB once the time is over; what is printed in between does not count.
-
-        Raises:
-            BadQuery: the time is over.
-        """
+        """Interrupt DuckDB with BadQuery once the time is over, not counting what is printed."""
         if self._left_s is None:
             yield
             return
@@ -189,7 +175,6 @@ class DuckLake:
 
 
 def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
-    """Limit a connection to a quarter of the memory; DuckDB takes up to 80 % of it by default."""
     (default,) = connection.execute("SELECT current_setting('memory_limit')").fetchone() or ("",)
     figure, unit = str(default).split()
     connection.execute(f"SET memory_limit = '{float(figure) * _QUARTER:.3f}{unit}'")
@@ -206,7 +191,6 @@ def _add_local_views(connection: duckdb.DuckDBPyConnection, path: Path, place: s
 
 
 def _add_remote_views(connection: duckdb.DuckDBPyConnection, place: str) -> Manifest:
-    """Add views of what Arrow reads: DuckDB itself reaches URIs only with extensions."""
     from ktui.pipeline.report.data.lake import ArrowLake  # noqa: PLC0415 - slow to import
 
     lake = ArrowLake.open(place)
@@ -232,11 +216,8 @@ def _lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
 def _damage_as_problem(place: str) -> Iterator[None]:
     """Turn errors of reading a lake's files into a problem, and an interrupt into Python's.
 
-    Raises:
-        PipelineProblem: a file is missing or damaged.
-        KeyboardInterrupt: Ctrl-C while DuckDB was at work, as in `ktui pipeline check`. DuckDB
-            raises its own error for it. During a query of `ktui pipeline sql`, Ctrl-C ends the
-            process.
+    DuckDB raises its own error for Ctrl-C at work, as in `ktui pipeline check`. During a query of
+    `ktui pipeline sql`, Ctrl-C ends the process.
     """
     try:
         yield

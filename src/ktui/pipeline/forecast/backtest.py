@@ -47,13 +47,8 @@ _REPLAYED = struct_of(
 def replayed(segments: DataFrame, states: DataFrame) -> DataFrame:
     """Replay each session by itself in an executor, with the live view's own fold and estimate.
 
-    Args:
-        segments: `content` is a segment's file, compressed; other columns are ignored.
-        states: rows of REPLAYS. Their sessions go on from there; all others are replayed from their
-            first segment.
-
-    Returns:
-        Rows from which `replayed_rows` selects those of FORECASTS, CAUGHT_UP and REPLAYS.
+    `segments.content` is a segment's file, compressed. `states` are rows of REPLAYS: their sessions
+    go on from there. Rows of the result are for `replayed_rows`.
     """
     sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
     begun = states.select(
@@ -94,7 +89,6 @@ def _head(content: bytes) -> Head | None:
 
 
 def _replayed(table: pa.Table) -> pa.Table:
-    """Return what one session's replay adds, and its state then."""
     rows = _rows_of(table)
     lots = iter(lambda: pa.Table.from_pylist([*islice(rows, _AT_ONCE)], _arrow_schema()), _none())
     return pa.concat_tables([_none(), *lots])
@@ -116,7 +110,6 @@ def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
 def _results(
     saved: SavedState, stream: SessionStream, contents: Iterable[bytes]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the kind and columns of each row."""
     events = stream.events(contents)
     state = saved.replay
     if state is not None:

@@ -52,13 +52,10 @@ PLAYED_BY = (
 def simulated_tables(
     written: Mapping[str, DataFrame], asked: DerivedOptions, folds: DataFrame | None = None
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield `what_if` and `insights`. Write each table before asking for the next.
+    """Yield `what_if` and `insights`, computed from the tables of `PLAYED_BY`.
 
-    Args:
-        written: the tables of `PLAYED_BY`, by name. The caller adds each yielded table once it is
-            written.
-        asked: the grid, the window, and which runs.
-        folds: the runs of these events, where they are computed already.
+    Write each before asking for the next, and add it to `written`. `folds` are the runs, where they
+    are computed already.
     """
     events = written[tables.RUN_EVENTS.name]
     folds = run_folds(events) if folds is None else folds
@@ -72,10 +69,7 @@ def simulated_tables(
 
 
 def whole_insights(table: DataFrame) -> Insights:
-    """Assemble the insights of all clusters from the table INSIGHTS.
-
-    Clusters with an impossible figure, as from a forged recording, are left out.
-    """
+    """Assemble the insights of all clusters, without those with an impossible figure (forged)."""
     clusters = []
     for row in sorted(table.collect(), key=lambda row: row["cluster_id"]):
         with suppress(msgspec.ValidationError):

@@ -43,11 +43,7 @@ _KEY = ("cluster_id", "session", "scope", "run_id", "decile", "kind", "error_cla
 
 
 def eta_errors(compared: DataFrame) -> DataFrame:
-    """Count forecasts by their errors: rows of ETA_ERRORS.
-
-    Args:
-        compared: as returned by `with_truth.with_truth`.
-    """
+    """Count forecasts, as `with_truth` returns them, by their errors: rows of ETA_ERRORS."""
     every = " AND ".join(f"{name} IS NOT NULL" for name in _FORECASTS.values())
     nothing = F.lit(None).cast("int")
     counted = [
@@ -141,7 +137,6 @@ def insights(of: Sources) -> list[ClusterInsights]:
 
 
 def _by(rows: Iterable[Row], *names: str) -> list[Row]:
-    """Sort rows by some columns, nulls first: in Spark it takes a job of its own."""
     return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
 
 
@@ -279,10 +274,7 @@ def _eta_error(row: Row) -> EtaError:
 
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
-    """Select the advice for the latest runs, or why there is none, with each run's real duration.
-
-    Only one row of each run has a reason, and is recommended or not.
-    """
+    """Select the advice for the latest runs, or why there is none, with their real durations."""
     took, promises = F.col("actual_s").alias("took_s"), F.col("driven_by").alias("promises")
     own = table.where("own").select("cluster_id", "run_id", took, promises)
     began = runs.select("cluster_id", "run_id", "began_t")
@@ -321,6 +313,6 @@ def _withheld(row: Row) -> Withheld:
 
 
 def rows(made: Iterable[ClusterInsights]) -> Iterator[dict[str, str]]:
-    """Yield the rows of the table INSIGHTS."""
+    """Turn insights into rows of the table INSIGHTS."""
     for each in made:
         yield {"cluster_id": each.cluster_id, "insights": msgspec.json.encode(each).decode()}

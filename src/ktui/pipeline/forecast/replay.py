@@ -27,14 +27,13 @@ from ktui.recording.reading import GoodLine, read_lines
 from ktui.speed.answer import Span
 
 EVERY_MS = 5_000
-"""One forecast of each run and partition in so many milliseconds is enough."""
+"""One forecast of each run and partition in this time is enough."""
 RECENT_MS = 10_000
 """The naive forecast `recent_s` uses the rate of the last ten seconds."""
 
 RUN, PARTITION = "run", "partition"
 
 PriorOf = Callable[[str], Prior | None]
-"""Returns the rates of earlier runs by cluster id."""
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -50,7 +49,6 @@ class Forecast(msgspec.Struct, frozen=True):
     seq: int
     """The poll's line number in its session."""
     t: int
-    """The poll's normalised time, in ms."""
     share: float | None
     """The share done, 0 to 1."""
     predicted: Span | None
@@ -90,7 +88,6 @@ class Growth(msgspec.Struct):
     points: list[tuple[int, float]] = []
 
     def grow(self, t: int, share: float | None) -> None:
-        """Add the share done at a time."""
         if share is None:
             return
         self.points.append((t, share))
@@ -127,13 +124,11 @@ class Growth(msgspec.Struct):
         )
 
     def _linear_s(self, t: int, share: float | None) -> float | None:
-        """Return the seconds left at the mean rate so far."""
         if not share:
             return None
         return (t - self.began_ms) / 1000 * (1 - share) / share
 
     def _recent_s(self, t: int, share: float | None) -> float | None:
-        """Return the seconds left at the rate of the last ten seconds."""
         if share is None or not self.points or self.points[0][0] > t - RECENT_MS:
             return None
         since, before = self.points[0]
@@ -152,10 +147,7 @@ class RunState(msgspec.Struct):
 
 
 class ReplayState(msgspec.Struct):
-    """A replay after some events: with that, another one goes on from there.
-
-    It has the runs that go on, or have ended in the last ten minutes.
-    """
+    """What another replay needs: runs in flight, and those ended in the last ten minutes."""
 
     progress: Progress = Progress()
     runs: dict[str, RunState] = {}
@@ -163,8 +155,6 @@ class ReplayState(msgspec.Struct):
 
 
 class _Followed:
-    """A run of the session, and the view's estimate."""
-
     def __init__(self, state: RunState, prior_of: PriorOf) -> None:
         self.state = state
         self.run = state.run
@@ -190,11 +180,6 @@ class EtaReplay:
     """Folds a session as the live view would; `replay` yields what the view would have shown.
 
     The fold gets wall times, as the view did; forecasts have normalised times.
-
-    Args:
-        prior_of: returns the rates of earlier runs by cluster id; by default there are none.
-        every_ms: one forecast of each run and partition in so many milliseconds.
-        state: the state of the session's replay so far.
     """
 
     def __init__(
@@ -210,23 +195,14 @@ class EtaReplay:
 
     @property
     def progress(self) -> Progress:
-        """The fold as of the last poll."""
         return self.state.progress
 
     def run(self, run_id: str) -> Run:
-        """Return a run as of the last event.
-
-        Raises:
-            KeyError: the session has had no event of it so far, or none since it was forgotten.
-        """
+        """Return a run as of the last event; KeyError if it has had none, or has been forgotten."""
         return self._runs[run_id].run
 
     def replay(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast | CaughtUp]:
-        """Yield each forecast when it is made, and each end of a partition's copy.
-
-        Args:
-            events: polls and events of runs, in the session's order.
-        """
+        """Yield each forecast and each end of a partition's copy, of events in order."""
         for each in events:
             if isinstance(each, RunLine):
                 self._followed(each).take(each)
@@ -254,10 +230,7 @@ class EtaReplay:
         yield from self._forecast_partitions(seen)
 
     def _forget_runs(self, now: datetime) -> None:
-        """Forget runs that ended as long ago as the fold keeps ended moves.
-
-        If an engine takes one again, the recorder repeats all of its events.
-        """
+        """Forget runs that ended as long ago as the fold keeps moves."""
         for run_id, each in list(self._runs.items()):
             at = each.run.at
             if each.run.ended and at is not None and (now - at).total_seconds() > ENDED_FOR_S:
@@ -327,28 +300,22 @@ class Place(msgspec.Struct, frozen=True):
     ms: int
     """The recorder's monotonic clock then."""
     t: int
-    """The normalised time of the last line, ms since 1970 in UTC."""
     ended: bool
     """Whether the last line is the session's end."""
 
 
 class SessionStream:
-    """Reads a session, each line once.
-
-    Args:
-        cluster_id: the session's cluster.
-        place: how far it was read before; None to read it from its beginning.
-    """
+    """Reads a session on from `place`, or from its beginning, each line once."""
 
     def __init__(self, cluster_id: str, place: Place | None = None) -> None:
         self._cluster_id = cluster_id
         self.place = place
 
     def events(self, contents: Iterable[bytes]) -> Iterator[DecodedPoll | RunLine]:
-        """Yield polls and events of runs from some segments, each line once, in order.
+        """Yield polls and events of runs from some segments, in order, without lines up to `place`.
 
-        Lines up to `place` are skipped. A poll that does not fit the polls before it in its segment
-        is left out, with all up to the next whole one.
+        A poll that does not fit the polls before it in its segment is left out, with all up to the
+        next whole one.
         """
         streams = [_decoded(content, self._cluster_id) for content in contents]
         place = self.place
@@ -365,12 +332,11 @@ class SessionStream:
 
 
 def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
-    """Yield polls and events of runs from all segments of a session: see `SessionStream`."""
+    """Yield polls and events of runs from all segments of a session."""
     return SessionStream(cluster_id).events(contents)
 
 
 def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
-    """Decode a segment by itself; lines whose numbers do not increase are skipped."""
     decoder, last, follows = Decoder(cluster_id), -1, True
     for read in read_lines(content):
         if not isinstance(read, GoodLine) or read.line.seq <= last:
@@ -413,11 +379,7 @@ def encode_state(state: SavedState) -> bytes:
 
 
 def decode_state(content: bytes) -> SavedState:
-    """Decode a state.
-
-    Raises:
-        msgspec.MsgspecError: the content is no state of this format.
-    """
+    """Decode a state; raise MsgspecError for content of another format."""
     return _DECODER.decode(content)
 
 

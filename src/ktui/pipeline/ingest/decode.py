@@ -1,8 +1,4 @@
-"""Decode segments into rows in Spark's executors: each one by itself, with ktui's own decoder.
-
-Any content of a segment becomes rows: lines that no table can hold are quarantined with their
-place.
-"""
+"""Decode segments into rows in Spark's executors; lines that no table can hold are quarantined."""
 
 from __future__ import annotations
 
@@ -74,7 +70,6 @@ class SegmentSelection(msgspec.Struct, frozen=True):
     """Wall time in ms since 1970, UTC; None for no bound."""
     until_ms: int | None = None
     clusters: frozenset[str] = frozenset()
-    """Cluster ids; empty for all clusters."""
 
     def wants(self, head: Head | None, at: Iterable[int]) -> bool:
         if self.clusters and (head is None or head.cluster_id not in self.clusters):
@@ -91,12 +86,10 @@ ALL = SegmentSelection()
 
 
 def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that decodes segments into rows.
+    """Return a function that decodes files (`path`, `content`) into rows of DECODED.
 
-    It takes a DataFrame of files (`path`, and `content`, the bytes) and returns one of DECODED.
-    Each file has a `file`, and nothing else where `choice` leaves it out. Each line has its copy in
-    `line`, or its problem in `quarantine`. Each poll and partition has a `sample`. A segment in a
-    newer format has one row `newer`.
+    Each row has a `file`, alone where `choice` leaves the file out; a `line`, or its problem in
+    `quarantine`; a `sample` of a poll and partition; or `newer`, for a segment in a newer format.
     """
     schema = to_arrow_schema(DECODED)
 
@@ -205,8 +198,6 @@ def _no_folder(line: AnyLine) -> str | None:
 
 
 class _Segment:
-    """The decoding state of one file."""
-
     def __init__(self, path: str, checksum: str) -> None:
         self._path = path
         self._id = checksum[:SEGMENT_DIGITS]
@@ -276,7 +267,6 @@ def _extra(line: AnyLine, seen: Observation | None) -> LineRow:
 def _samples(
     head: Head, line: AnyLine, seen: Observation, where: tuple[str, int]
 ) -> Iterator[LineRow]:
-    """Yield a row of RAW_SAMPLE for each partition."""
     ends, sizes = _by_partition(seen.ends), _by_partition(seen.sizes)
     throttled = {
         broker: (broker, config.follower_throttle_rate, config.leader_throttle_rate)

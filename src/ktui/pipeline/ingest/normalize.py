@@ -1,7 +1,6 @@
 """Merge copies of lines, normalise times, and mark sessions shadowed by better ones.
 
-Copies and sessions are those of whole clusters: new lines may change what was settled for old ones.
-`fates` tells for which.
+All is of whole clusters: new lines may change what was settled for old ones, see `fates`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "run_id", "entry")
 def copies(lines: DataFrame) -> DataFrame:
     """Add `counts` to each copy of a line: whether it is the one that counts.
 
-    A decoded poll goes first, then the smallest checksum of the text. So it matters neither how
-    often nor in which order copies are read.
+    Decoded polls go first, then the smallest checksum of the text, so the order of reading cannot
+    matter.
     """
     rank = F.struct(~F.col("decoded"), "sha", "segment", "line")
     best = lines.groupBy(*LINE).agg(F.min(rank).alias("best"))
@@ -42,11 +41,9 @@ def copies(lines: DataFrame) -> DataFrame:
 
 
 def sessions(counted: DataFrame) -> DataFrame:
-    """Compute each session's clock offset, and the spans in which better sessions cover it.
+    """Compute each session's clock `offset`, and the spans in which better sessions cover it.
 
-    Returns:
-        cluster_id, session, offset (t = ms + offset, ms being the monotonic clock) and covered: the
-        spans of better sessions of the same cluster, in t, as array<struct<first, last>>.
+    t = ms + offset, ms being the monotonic clock; `covered` is in t.
     """
     look = (F.col("kind") == "look") & F.col("decoded")
     own = (
@@ -70,7 +67,6 @@ def sessions(counted: DataFrame) -> DataFrame:
 
 
 def _covered(sessions: DataFrame) -> DataFrame:
-    """Select the sessions that better ones overlap, with the spans of those better ones."""
     seen = sessions.where(F.col("first").isNotNull()).withColumn(
         "rank", F.struct(~F.col("of_run"), "first", "session")
     )
@@ -90,11 +86,9 @@ def _covered(sessions: DataFrame) -> DataFrame:
 
 
 def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Work out what each copy of a line becomes in the tables; `copies` are of whole clusters.
+    """Add `fate` to each copy of a line: a struct of all that decides about its rows.
 
-    Returns:
-        The columns of `copies`, and `fate`: a struct of all that decides about the line's rows,
-        with `wins`, whether the table RUN_EVENTS has the line's event from it.
+    `copies` are of whole clusters. `wins` tells whether RUN_EVENTS has the line's event from it.
     """
     timed = _timed(copies, sessions)
     is_look = (F.col("kind") == "look") & F.col("decoded")
@@ -164,7 +158,6 @@ def _shadowed() -> Column:
 
 
 def _with_time(timed: DataFrame, table: Table) -> DataFrame:
-    """Add the columns that follow from `t`, and fit the rows to the table."""
     at = F.timestamp_millis("t")
     if "shadowed" in table.schema.names:
         timed = timed.withColumn("shadowed", _shadowed())
@@ -178,8 +171,8 @@ SessionKey = tuple[str, str]
 class SessionSpan(msgspec.Struct, frozen=True):
     """A session, and a span of time that holds all of its lines. Times in ms.
 
-    A line was at `ms` + offset, the offset being `at_ms` - `ms` of the session's first line that
-    counts. Copies that come later may make it another one, so the span is wide enough for any.
+    `at_ms` - `ms` of the session's first line that counts is the offset. Later copies may change
+    which line that is, so the span is wide enough for any.
     """
 
     cluster_id: str
@@ -199,12 +192,10 @@ class SessionSpan(msgspec.Struct, frozen=True):
 
     @property
     def first_t(self) -> int:
-        """No line is earlier, in ms since 1970."""
         return self.first_ms + self.least_offset
 
     @property
     def last_t(self) -> int:
-        """No line is later, in ms since 1970."""
         return self.last_ms + self.most_offset
 
     def joined(self, other: SessionSpan) -> SessionSpan:
@@ -235,9 +226,8 @@ def join_spans(spans: Iterable[SessionSpan]) -> dict[SessionKey, SessionSpan]:
 def touched_by(new: Collection[SessionKey], spans: Spans) -> set[SessionKey]:
     """Return the sessions that decide about lines which new lines may change.
 
-    New lines of a session change its own lines, those that it shadows, and which session has an
-    event of a run. What shadows a line depends on all sessions of its time, so `spans` has them
-    all.
+    These are lines of the same session, lines that it shadows, and events of runs. `spans` has all
+    sessions of the time.
     """
     shadowed = with_contemporaries(new, spans)
     runs = {(cluster, run_id) for cluster, id_ in new for run_id in spans[cluster, id_].run_ids}
@@ -274,14 +264,10 @@ def changed_lines(
     copies_now: DataFrame,
     sessions_now: DataFrame,
 ) -> DataFrame:
-    """Select the lines that are new, and the old ones that have other rows now.
+    """Select new lines, and old ones with other rows now.
 
-    A line has other rows where a copy of it counts, where its session's clock offset is another,
-    where a better session came to cover it, or where another session has its event earlier.
-
-    Returns:
-        The columns of `copies_now`, and `happened`: whether the line is or was the one from which
-        the table RUN_EVENTS has an event.
+    Another copy counts, or the clock offset, a better session or the source of an event has
+    changed. `happened` tells whether RUN_EVENTS has, or had, an event from the line.
     """
     before = fates(copies_before, sessions_before)
     before = before.select(*COPY, F.col("fate").alias("fate_before"))

@@ -1,6 +1,6 @@
 """Find the segments to read, complete the abandoned ones, and skip those that the lake knows.
 
-A problem with a file affects that file only: the file is reported and skipped, all others are read.
+A file with a problem is reported and skipped; all others are read.
 """
 
 from __future__ import annotations
@@ -59,10 +59,8 @@ class Found(msgspec.Struct, frozen=True):
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
     """Find segments in files and folders, however deep, at paths or URIs.
 
-    Segments that a dead recorder left behind on this machine are completed first.
-
-    Raises:
-        PipelineProblem: a place does not exist.
+    Those that a dead recorder left behind on this machine are completed first. Raises
+    PipelineProblem for a place that does not exist.
     """
     files: dict[str, ListedFile] = {}
     problems: list[str] = []
@@ -77,9 +75,9 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
 
 
 def listed_here(places: Iterable[str]) -> list[ListedFile] | None:
-    """List all files in some places that may be segments, without Spark; None with a URI.
+    """List all possible segments in some places; None with a URI.
 
-    A file that cannot be looked at counts as empty.
+    Unreadable files count as empty.
     """
     found: list[ListedFile] = []
     for path in map(local_path, places):
@@ -117,7 +115,6 @@ def _found_here(path: Path, place: str) -> Found:
 
 
 def _checked(file: Path) -> ListedFile:
-    """Raise FileProblem if a file of this machine cannot be read, or is no segment."""
     try:
         str(file).encode()
         with open_recording_file(file) as content:
@@ -137,7 +134,6 @@ def _checked(file: Path) -> ListedFile:
 
 
 def _unusable(file: ListedFile) -> str | None:
-    """Return why a file cannot be a segment, by its size alone; None where it can."""
     if file.length == 0:
         return _NOTHING
     if file.length > LARGEST:
@@ -158,7 +154,7 @@ def _usable(files: Iterable[ListedFile]) -> Found:
 
 
 def _listed(spark: SparkSession, place: str) -> list[ListedFile]:
-    """List the complete segments at a URI. Spark would ask for each of them by itself."""
+    """Spark would ask an object store for each file by itself."""
     at = HadoopFiles(place, spark)
     files = at.listed(recursive=True)
     if files is None:
@@ -180,9 +176,8 @@ def _as_segments(files: DataFrame) -> DataFrame:
 def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
     """Return the segments in folders, however deep, as a stream with `ListedFile`'s columns.
 
-    The folders are absolute paths or URIs. Their order must not change: Spark's checkpoint
-    identifies them by it. The age of a file does not matter. A file that is gone by the time of
-    its batch is left out.
+    Spark's checkpoint identifies the folders by their order, which must not change. The age of a
+    file does not matter; one that is gone by the time of its batch is left out.
     """
     reader = spark.readStream.format("binaryFile").schema(_FILE).options(**_OPTIONS)
     reader = reader.options(maxFileAge="36500d", ignoreMissingFiles="true")
@@ -211,11 +206,7 @@ def segments_in_batch(rows: DataFrame) -> Found:
 
 
 def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
-    """Check that places are folders, in which segments can arrive.
-
-    Raises:
-        PipelineProblem: a place does not exist, or is a file.
-    """
+    """Check that places are folders, in which segments can arrive; PipelineProblem if not."""
     for place in places:
         at = local_path(place) or HadoopFiles(place, spark)
         if not at.exists():
@@ -225,11 +216,9 @@ def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
 
 
 def complete_abandoned(places: Iterable[str]) -> list[str]:
-    """Complete the segments that dead recorders left behind on this machine.
+    """Complete the segments that dead recorders left behind on this machine; return problems.
 
-    Returns:
-        The problems of segments that cannot be completed, and of files that a stream would skip
-        silently.
+    Among these are files that a stream would skip silently.
     """
     problems: list[str] = []
     for place in places:
@@ -250,7 +239,6 @@ def contents(spark: SparkSession, files: Iterable[ListedFile | SegmentRead]) -> 
 
 
 def _may_be_there(place: str) -> bool:
-    """Whether a file may exist: Spark refuses all files where one of them is missing."""
     path = local_path(place)
     return path is None or path.is_file()
 
@@ -267,7 +255,6 @@ def read_contents_again(
 
 
 def _present(spark: SparkSession, places: Collection[str]) -> set[str]:
-    """Return those of some files at URIs that exist: one listing for each of their folders."""
     folders = sorted({place.rpartition("/")[0] for place in places})
     listed = (HadoopFiles(folder, spark).listed(recursive=False) for folder in folders)
     return {file.path for files in listed for file in files or ()} & set(places)
@@ -282,13 +269,10 @@ def new_files(found: Iterable[ListedFile], known: Iterable[SegmentRead]) -> list
 def without_copies(
     spark: SparkSession, new: Iterable[ListedFile], known: Iterable[SegmentRead]
 ) -> tuple[list[ListedFile], dict[str, str]]:
-    """Leave out the files whose bytes are those of known segments, or of earlier files.
+    """Leave out copies of known segments or earlier files.
 
-    Only files that are as long as another one are read to find out. Of these, the ones that cannot
-    be read are left out, too.
-
-    Returns:
-        The other files, and the checksums of the copies by path.
+    Returns the rest, and the checksums of the copies by path. Only files as long as another are
+    read; the unreadable ones are left out too.
     """
     files, segments = list(new), list(known)
     lengths = Counter(each.length for each in files)

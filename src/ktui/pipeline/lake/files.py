@@ -55,15 +55,11 @@ class ListedFile(msgspec.Struct, frozen=True):
 
     path: str
     length: int
-    """In bytes."""
     modified_ms: int
 
 
 class LakeFiles(Protocol):
-    """Reads and replaces small files, lists and removes; Spark reads and writes the tables.
-
-    Names are relative to the lake's folder, with `/` between their parts.
-    """
+    """Reads and replaces small files, lists and removes, by names relative to the lake's folder."""
 
     uri: str
     """The URI of the lake's folder, without a slash at the end."""
@@ -79,10 +75,7 @@ class LakeFiles(Protocol):
         ...
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
-        """Replace a file atomically if it is in this state, None being any; return whether it was.
-
-        Readers see the old content or the new.
-        """
+        """Replace a file atomically if it is in this state (None: any); return whether it was."""
         ...
 
     def folders(self, name: str) -> list[str]:
@@ -108,11 +101,7 @@ def is_uri(place: str) -> bool:
 
 
 def local_path(place: str) -> Path | None:
-    """Return a place as a path of this machine; None for a URI of another scheme than `file`.
-
-    Raises:
-        PipelineProblem: the path begins with the home folder of an unknown user.
-    """
+    """Return a place as a path; None for a URI that is not of the scheme `file`."""
     if not is_uri(place):
         try:
             return _without_dots(expand_home(place).absolute())
@@ -123,7 +112,6 @@ def local_path(place: str) -> Path | None:
 
 
 def _without_dots(path: Path) -> Path:
-    """Return a path without "..", as Spark names the files that it reads."""
     if ".." not in path.parts:
         return path
     last = len(path.parts) - path.parts[::-1].index("..")
@@ -166,8 +154,7 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def state(self, name: str) -> None:
-        """Return None: the lock keeps others away."""
+    def state(self, name: str) -> None: ...
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:  # noqa: ARG002 - locked
         """Replace a file atomically and durably: the content is synced before the rename."""
@@ -203,11 +190,7 @@ class LocalFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the lake against other runs; if this one dies, the kernel frees the lock.
-
-        Raises:
-            LakeLocked: another run has the lock.
-        """
+        """Lock the lake, or raise LakeLocked; the kernel frees the lock of a process that dies."""
         busy = LakeLocked(f"{self.path}: another run is writing this lake; wait for it")
         with locked_alone(self.path / _LOCK, busy):
             yield
@@ -263,9 +246,9 @@ class HadoopFiles:
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
         """Replace a file: readers see the old content or the new.
 
-        On a file system with folders, a whole new file is renamed over the old one; other runs wait
-        while it is there. An object store has no rename. There the object itself is written, and
-        readers see an object once it is whole. The store compares the state as it does so.
+        On a file system with folders, a new file is renamed over the old one, and other runs wait
+        while it is there. An object store has no rename, but compares the state as it writes the
+        object.
         """
         if self._renames():
             return self._rename_only(state, name, content)
@@ -351,10 +334,7 @@ class HadoopFiles:
         return sorted(found, key=lambda file: file.path)
 
     def listed(self, *, recursive: bool) -> list[ListedFile] | None:
-        """List the files in the folder, or the one file at the URI; None if nothing is there.
-
-        An object store answers with 1,000 objects at a time, of however many folders.
-        """
+        """List the files in the folder, or the one file at the URI; None if nothing is there."""
         path = self._path(self.uri)
         return [*self._listed(path, recursive=recursive)] if self.exists() else None
 
@@ -372,8 +352,7 @@ class HadoopFiles:
     def remove(self, name: str) -> None:
         self._system.delete(self._at(name), True)  # noqa: FBT003 - recursive; Java's
 
-    def check(self, manifest: Manifest) -> None:
-        """Check nothing: no file system that Hadoop reaches has symbolic links."""
+    def check(self, manifest: Manifest) -> None: ...
 
     def _at(self, name: str) -> Any:
         return self._path(f"{self.uri}/{name}")

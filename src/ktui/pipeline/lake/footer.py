@@ -1,7 +1,4 @@
-"""The footers of Parquet files: how many rows each has, and how many nulls in which column.
-
-They are read once a table is written, so neither needs a job of its own.
-"""
+"""Row and null counts from the footers of Parquet files, which take no job of Spark."""
 
 from __future__ import annotations
 
@@ -52,11 +49,7 @@ def hadoop_footer_of(jvm: Any, path: Any, conf: Any) -> Footer:
 
 
 def check_nulls(table: Table, footers: Iterable[Footer]) -> None:
-    """Check that no column that allows none has a null.
-
-    Raises:
-        PipelineProblem: one has; names it.
-    """
+    """Raise PipelineProblem, which names it, for a null in a column that allows none."""
     needed = {field.name for field in table.schema if not field.nullable}
     for footer in footers:
         for name in needed & footer.nulls.keys():

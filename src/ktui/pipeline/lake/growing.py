@@ -19,15 +19,11 @@ _AT_MOST = 2
 def versions_to_merge(
     versions: Sequence[tuple[str, int]], needed: Collection[str], new_rows: int
 ) -> frozenset[str]:
-    """Choose the versions whose rows are written again, together with new rows.
+    """Choose the versions whose rows are written again.
 
-    The youngest ones are merged as long as each has at most twice the rows written so far. So the
-    number of versions, and how often a row is written again, grow with the logarithm of the rows.
-
-    Args:
-        versions: the name of each version and its rows, oldest first.
-        needed: versions that have to be among them, as some of their rows change.
-        new_rows: the number of new rows.
+    These are `needed`, and young ones of at most twice the rows written so far: the number of
+    versions and of rewrites grows with the logarithm of the rows. `versions` have names and rows,
+    oldest first.
     """
     merged = set(needed)
     written = new_rows + sum(rows for name, rows in versions if name in needed)
@@ -46,8 +42,7 @@ FEW_ROWS = 100_000
 STAYS = "stays"
 
 Marks = Callable[[DataFrame], DataFrame]
-"""Adds to rows of a table the column `STAYS`: whether they hold in the new version, too. Other
-columns than the table's may be among them."""
+"""Adds to rows of a table the column `STAYS`: whether they hold in the new version, too."""
 
 
 def write_grown(version: NewVersion, table: Table, new: DataFrame, marks: Marks) -> None:

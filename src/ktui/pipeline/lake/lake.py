@@ -1,12 +1,11 @@
 """A lake: Parquet files by table and cluster, and the manifest that names the current ones.
 
-Files that a manifest names never change. A run writes new folders beside them, and replaces the
-manifest at its end. Until then readers have the version before. A run that dies leaves only folders
-behind, which a later run removes.
+Files that a manifest names never change. A run writes new folders, and replaces the manifest at its
+end; readers have the version before until then. What a dead run leaves behind, a later one removes.
 
-Some tables grow, as the recorded ones (`RECORDED`): a version writes only what it has read, with
-the rows of some earlier versions, and keeps the files of all others. The folders of one version
-hold the rows of the same lines in each of the recorded tables.
+Some tables grow (`RECORDED`): a version writes only what it has read, with the rows of some earlier
+versions, and keeps the files of all others. One version's folders hold the rows of the same lines
+in each recorded table.
 """
 
 from __future__ import annotations
@@ -49,11 +48,7 @@ FOLLOWING = "_following"
 
 
 def read_manifest(files: LakeFiles) -> Manifest | None:
-    """Read the manifest of a lake; None where there is no lake yet.
-
-    Raises:
-        PipelineProblem: the manifest cannot be read, or one of its entries leads out of the lake.
-    """
+    """Read the manifest of a lake; None where there is no lake yet."""
     try:
         content = files.read(manifests.NAME)
         found = None if content is None else manifests.decode(content)
@@ -68,11 +63,8 @@ def read_manifest(files: LakeFiles) -> Manifest | None:
 def replace_in_version(files: LakeFiles, version: Manifest, name: str, content: bytes) -> None:
     """Replace a file that follows from a version, unless the lake has a later version by now.
 
-    Without a lock the run of a later version may write the file, too. Its content stays: the state
-    of the file is taken before the version is compared.
-
-    Raises:
-        PipelineProblem: the manifest cannot be read.
+    The file's state is taken before the version is compared: without a lock, the run of a later
+    version may write the file too, and its content stays.
     """
     replaced = False
     while not replaced:
@@ -91,11 +83,7 @@ class Lake:
 
     @classmethod
     def open(cls, spark: SparkSession, place: str) -> Lake:
-        """Open the current version of the lake at a path or URI; later versions do not change it.
-
-        Raises:
-            PipelineProblem: there is no lake, or it cannot be read.
-        """
+        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         files = lake_files(place, spark)
         found = read_manifest(files)
         if found is None:
@@ -146,11 +134,9 @@ def with_truth(
 
 
 class NewVersion:
-    """The version of a lake after `before`, until it is committed.
+    """The version of a lake after `before`, until it is committed, for the clusters with new rows.
 
-    Attributes:
-        clusters: the clusters with rows that this version writes; all others keep theirs.
-        merged: the versions, by cluster, whose rows in recorded tables are written again.
+    `merged` are the versions, by cluster, whose rows in recorded tables are written again.
     """
 
     def __init__(
@@ -185,7 +171,7 @@ class NewVersion:
         return self._old_rows(table, of, WRITTEN_BY)
 
     def length(self, table: Table, of: Versions | None = None) -> int:
-        """Return how many bytes a table of `clusters` has before, in some versions or in all."""
+        """Size of the table in bytes for these clusters, over the given versions (default: all)."""
         return sum(file.length for _, file in self._old_files(table, of))
 
     def rows_by_version(self, cluster: str, tables: Iterable[Table]) -> list[tuple[str, int]]:
@@ -223,12 +209,9 @@ class NewVersion:
     def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
         """Write rows of a table for `clusters`, and return them as written.
 
-        Those of a growing table are added to the versions that are not merged: a recorded table
-        grows, and any other one with `merged`. Those of any other table are all of its rows.
-
-        Raises:
-            MissingColumn: the rows lack one of the table's columns, or its type differs.
-            PipelineProblem: a column that allows no nulls has one.
+        Those of a growing table are added to the versions that are not merged. Raises MissingColumn
+        for a missing column or another type, PipelineProblem for a null in a column that allows
+        none.
         """
         place = f"{table.name}/{self._name}"
         whole = require_columns(rows, table).select(*table.schema.names)
@@ -248,7 +231,6 @@ class NewVersion:
     def _add_parts(
         self, table: Table, new: Iterable[DataFile], merged: Versions | None = None
     ) -> None:
-        """Note the files that a table has in this version: new ones, and those that stay."""
         files: dict[str, list[DataFile]] = {each: [] for each in sorted(self.clusters)}
         merged = self.merged if table in RECORDED else merged
         for cluster, file in () if merged is None else self._old_files(table, merged, others=True):
@@ -287,13 +269,10 @@ class NewVersion:
                     yield cluster, file
 
     def commit(self, segments: Iterable[SegmentRead]) -> Manifest:
-        """Make this the lake's current version, and add to the segments that it has read.
+        """Make this the lake's current version; LakeLocked if another run has written one since.
 
-        A segment that is read again takes the place of its earlier entry. Folders that neither this
-        version nor the one before needs are removed.
-
-        Raises:
-            LakeLocked: another run has written a version since; the lake has that one.
+        A segment that is read again replaces its earlier entry. Folders that neither this version
+        nor the one before needs are removed.
         """
         added = tuple(segments)
         again = {each.file for each in added}
@@ -346,10 +325,7 @@ class NewVersion:
         return tables
 
     def _tidy(self, keep: Collection[str]) -> None:
-        """Remove staged rows, and all clusters' folders of versions except those in `keep`.
-
-        Without a lock other runs may be writing. Theirs are versions after the one before this.
-        """
+        """Remove staged rows, and unused folders of versions that nobody is writing."""
         versions = {folder.rpartition("/")[0] for folder in keep}
         for table in (name for name in self._files.folders("") if name != STAGING):
             for version in self._files.folders(table):
@@ -365,7 +341,6 @@ class NewVersion:
             self._files.remove(f"{STAGING}/{version}")
 
     def _is_over(self, version: str) -> bool:
-        """Whether the run that wrote a version's folder has ended, or can no longer commit."""
         number = _NUMBER.match(version)
         return self._files.locks or number is None or int(number[1]) <= self._before.version
 
@@ -373,7 +348,7 @@ class NewVersion:
 def write_parquet(
     rows: DataFrame, place: str, by: Collection[str], order: Collection[str] = ()
 ) -> None:
-    """Write rows as Parquet, in folders named by the columns `by`, sorted by `order` in each file.
+    """Write rows in folders named by the columns `by`, sorted by `order` in each file.
 
     Spark sorts rows by their folders anyway, so that only one file is open at a time.
     """

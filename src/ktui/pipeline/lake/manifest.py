@@ -24,7 +24,6 @@ class SegmentRead(msgspec.Struct, frozen=True, omit_defaults=True):
 
     path: str
     length: _Count
-    """In bytes."""
     modified_ms: int
     sha256: str
     newer_format: int | None = None
@@ -32,7 +31,7 @@ class SegmentRead(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def file(self) -> tuple[str, int, int]:
-        """The path, size and time by which its file is known again."""
+        """The path, size and mtime that identify the file in a later run."""
         return (self.path, self.length, self.modified_ms)
 
 
@@ -42,13 +41,11 @@ class DataFile(msgspec.Struct, frozen=True):
     path: str
     """Relative to the lake's folder: table, version, cluster, and folders and a name below."""
     length: _Count
-    """In bytes."""
     rows: _Count = 0
     """0 also where a lake of schema version 1 does not say."""
 
     @property
     def folder(self) -> str:
-        """The folder of its cluster's rows in one version of a table, relative to the lake's."""
         return "/".join(self.path.split("/")[:3])
 
     @property
@@ -105,12 +102,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(content: bytes) -> Manifest:
-    """Decode and check a manifest.
-
-    Raises:
-        ValueError: the content is no manifest, or of another version, or one of its entries
-            leaves the lake; names which.
-    """
+    """Decode and check a manifest; ValueError names what is wrong, or leads out of the lake."""
     version = msgspec.json.decode(content, type=_Version).schema_version
     if version != SCHEMA_VERSION:
         raise ValueError(f"written by another ktui, as version {version}; use that ktui")
@@ -151,15 +143,10 @@ def _under(name: str) -> bool:
 
 
 def check_files(lake: Path, manifest: Manifest) -> None:
-    """Check that no symbolic link leads out of a lake in a folder of this machine.
+    """Raise ValueError for a symbolic link that leads out of a lake on this machine.
 
-    What is neither a file nor a folder is refused, too: reading a named pipe would never end.
-
-    The check covers the folders of tables, which are written to. It also covers everything in the
-    folders that the manifest names, which is read.
-
-    Raises:
-        ValueError: a link leads out of the lake, or something is not a regular file; names it.
+    So it does for what is neither file nor folder: reading a named pipe would never end. Covered
+    are the folders of tables, which are written, and those in the manifest, which are read.
     """
     root = Path(os.path.realpath(lake))
     inside = sorted(each for each in lake.iterdir() if each.is_symlink()) if lake.is_dir() else []

@@ -100,7 +100,6 @@ class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
     run: str | None = None
     began: int = msgspec.field(name="began_t")
     ended: int | None = msgspec.field(name="ended_t", default=None)
-    """None while the move has not ended."""
     outcome: str
     steps: int
     batch: int | None = None
@@ -123,10 +122,7 @@ class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
 
 
 class Inflow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The bytes copied to a broker in a bin of time, and its throttle in B/s.
-
-    Where the bin is a minute, it is a row of `brokers`.
-    """
+    """The bytes copied to a broker in a bin (a minute in `brokers`), and its throttle in B/s."""
 
     broker: int
     began: int = msgspec.field(name="minute")
@@ -180,7 +176,6 @@ class PollRecord(msgspec.Struct, frozen=True, gc=False):
 
     t: int
     brokers: tuple[int, ...] = ()
-    """The brokers that are registered."""
     alive: tuple[int, ...] = ()
     """The registered brokers that are not fenced."""
 
@@ -246,13 +241,10 @@ WHERE over_t >= t AND EXISTS (
     AND p.seq = ended.seq
 )
 """
-"""The one rule by which every reader compares forecasts with what happened, for DuckDB and Spark.
+"""The one rule by which DuckDB and Spark compare forecasts with what happened.
 
-It selects `session` and the columns of ETA_BACKTEST but `at`, from FORECASTS, CAUGHT_UP, POLLS and
-RUNS.
-
-Forecasts of shadowed polls are left out, and those of runs and copies that did not end. Of a run
-that means: with every partition done.
+It yields ETA_BACKTEST without `at`, and `session`, of polls that are not shadowed, and of runs and
+copies that ended (a run: with every partition done).
 """
 
 
@@ -305,7 +297,6 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     of_run: bool
     moves: tuple[MoveRecord, ...] = ()
     intervals: tuple[Interval, ...] = ()
-    """The states of the moves' partitions; each partition is in one state at a time."""
     gaps: tuple[Span, ...] = ()
     """The times within the span that no poll shows, in order."""
     idle: tuple[Span, ...] = ()

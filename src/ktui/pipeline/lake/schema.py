@@ -40,8 +40,10 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     schema: StructType
     dated_by: str | None = None
-    """The time, ms, whose day is `date`: the files are in folders by it, in addition to
-    `cluster_id`, and their rows in order of that time. Readers of a time span skip other pages."""
+    """The time, ms, whose day is `date`: a folder below `cluster_id`.
+
+    Rows are in its order, so that readers of a time span skip other pages.
+    """
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -102,12 +104,7 @@ def _type(name: str, kind: inspect.Type) -> DataType:
 def require_columns(
     rows: DataFrame, table: Table, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return an input unchanged after checking that it has a table's columns; None for all.
-
-    Raises:
-        MissingColumn: a column is missing or has another type; names the table, the column and
-            both types.
-    """
+    """Return an input whose columns are those of a table (None for all), or raise MissingColumn."""
     found = {field.name: field.dataType for field in rows.schema}
     for name in columns if columns is not None else table.schema.names:
         required = table.schema[name].dataType
@@ -135,11 +132,7 @@ KEY = (
 
 
 def fit_to_table(rows: DataFrame, table: Table) -> DataFrame:
-    """Select a table's columns from some rows, with the table's types and comments.
-
-    Whether a column has nulls that it may not have shows once it is written: its files' footers
-    count them.
-    """
+    """Select a table's columns, with its types and comments; `check_nulls` follows the writing."""
     return rows.select(*map(_column, table.schema))
 
 

@@ -1,12 +1,11 @@
 """Settings of Spark by the size of a run.
 
-Spark plans, generates code and compiles it for tables of any size. On a small one that costs many
-times what the work itself does. So a small run has one partition, which needs no shuffles, and
-nothing of it is compiled that need not be.
+Spark plans, generates code and compiles it for tables of any size, which costs a small run many
+times the work itself: that one has one partition, without shuffles, and little is compiled.
 
-On one machine a larger run has as many partitions as its bytes ask for, and Spark does not plan
-again between the stages of a job: that took longer than the work of a million samples. On a
-cluster it does, for an executor that gets most of the rows would hold up all others.
+On one machine a larger run has as many partitions as its bytes ask for, and no new plan between
+stages, which took longer than the work of a million samples. A cluster plans again, for an executor
+with most of the rows would hold up all others.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BYTES = 4 << 20
-"""New recordings and what of a lake is read with them: at most so many bytes, compressed, make a
-small run."""
+"""The most compressed bytes, of new recordings and what is read with them, of a small run."""
 LARGE_BYTES = SMALL_BYTES + 1
-"""The least size of a run that is not small."""
 ROW_BYTES = 10
 """About as many bytes of recordings make a sample, or another row of a large table."""
 PARTITION_BYTES = 4 << 20
@@ -90,11 +87,7 @@ class Sizing:
 
 @contextmanager
 def sized(spark: SparkSession, size: int) -> Iterator[Sizing]:
-    """Within the block, give Spark the settings for a run that reads so many compressed bytes.
-
-    Yields:
-        What changes them, once it is known how much the next tables take.
-    """
+    """Give Spark the settings for reading so many compressed bytes; yield a way to change them."""
     sizing = Sizing(spark)
     sizing.resize(size)
     try:
@@ -122,18 +115,14 @@ def runs_small(spark: SparkSession) -> bool:
 
 
 def keeps_rows(spark: SparkSession) -> bool:
-    """Whether rows are kept in memory as they are: in a small run of this machine alone.
-
-    Of a cluster, an executor may leave with what it keeps.
-    """
+    """Whether rows are kept in memory: in a small run of this machine; an executor may leave."""
     return runs_small(spark) and _is_local(spark)
 
 
 def computed_once(rows: DataFrame) -> DataFrame:
     """Return rows that Spark computes once, at their first use, until `forget`.
 
-    A small run keeps the rows themselves, until nothing refers to them: columns cost a generated
-    class for each use, and all plans on such rows would have theirs within them.
+    A small run keeps the rows: columns cost a generated class for each use and plan.
     """
     return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
 

@@ -1,7 +1,6 @@
-"""The schemas of all tables in the lake. docs/pipeline.md describes them for people.
+"""The schemas of all tables in the lake; docs/pipeline.md describes them.
 
-Every time `t` is normalised: ms since 1970 in UTC, with steps of the wall clock removed. The
-timestamp beside a time is the same moment.
+Every time `t` is in ms since 1970, UTC, without steps of the wall clock.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ FORECASTS = table(
     column("since", LONG, "of a partition: seq of the first one for the same copy", null=True),
     *_FORECAST,
 )
-"""Internal to the pipeline: the forecasts of each session, shadowed ones too. Each is written when
-its line is read; CAUGHT_UP has the truth."""
+"""Internal: the forecasts of each session, shadowed ones too; CAUGHT_UP has the truth."""
 
 CAUGHT_UP = table(
     "caught_up",
@@ -60,7 +58,7 @@ CAUGHT_UP = table(
     column("since", LONG, "as in the forecasts for this copy"),
     column("ended_t", LONG, "when it had caught up, ms since 1970 in UTC, normalised"),
 )
-"""Internal to the pipeline: the copies that have caught up, for which there are forecasts."""
+"""Internal: the copies that have caught up, for which there are forecasts."""
 
 REPLAYS = table(
     "replays",
@@ -71,7 +69,7 @@ REPLAYS = table(
     column("format", TEXT, "of the state"),
     column("state", BinaryType(), "after that line, as the pipeline goes on from it"),
 )
-"""Internal to the pipeline: how far sessions were replayed that may go on."""
+"""Internal: how far sessions were replayed that may go on."""
 
 ETA_BACKTEST = table(
     "eta_backtest",
@@ -80,8 +78,7 @@ ETA_BACKTEST = table(
     column("at", MOMENT, "t as a timestamp"),
     column("truth_s", DOUBLE, "the time that was really left, s"),
 )
-"""One row every five seconds for each run and partition that reached its end. A view: see
-`lake.records`."""
+"""One row every five seconds for each run and partition that reached its end: a view."""
 
 VIEWS = (ETA_BACKTEST,)
 """The tables that readers compute from others. They have no files."""
@@ -97,7 +94,7 @@ ETA_ERRORS = table(
     column("error_class", INT, "error within 1% of 1.02^error_class of the truth", null=True),
     column("count", LONG),
 )
-"""Internal to the pipeline: the forecasts whose truth is known, counted by error."""
+"""Internal: the forecasts whose truth is known, counted by error."""
 
 INSIGHTS = table(
     "insights",
@@ -338,9 +335,9 @@ SPANS = table(
         null=True,
     ),
 )
-"""What may not be cut in two: each listing of a partition, to the sample after it, and everything
-that a run did with a partition. Internal to the pipeline: with it a version finds the moves that
-new rows may change, and insights need no samples."""
+"""Internal: the listings of partitions, and what runs did with them, by which a version finds moves
+that new rows may change.
+"""
 
 INTAKES = table(
     "intakes",
@@ -353,8 +350,7 @@ INTAKES = table(
     column("ms", LONG, "between readings, ms"),
     column("bytes", LONG, "B copied to it in that time"),
 )
-"""One row for each broker and minute, number of replicas that grew at once, and throttle. Internal
-to the pipeline: the model of copying is fitted on it."""
+"""Internal: one row for each broker, minute, number of replicas that grew at once, and throttle."""
 
 
 _WHERE = (
@@ -391,8 +387,7 @@ LINES = table(
     column("event", TEXT, "of a run's event: JSON", null=True),
     column("reason", TEXT, "of a lost poll", null=True),
 )
-"""Every copy of every line that could be read. The other tables are made from this one and SAMPLES.
-Internal to the pipeline; `check` counts by it."""
+"""Internal: every readable copy of every line. Other tables are made from this one and SAMPLES."""
 
 SESSIONS = table(
     "sessions",
@@ -405,8 +400,7 @@ SESSIONS = table(
     column("run_ids", TEXTS, "the runs whose events it has"),
     column("versions", TEXTS, "the folders of the table lines with lines of it"),
 )
-"""One row for each session with lines. Internal to the pipeline: with it a version finds the lines
-that decide about new ones, and reads no others."""
+"""Internal: the sessions, by which a version finds the lines that decide about new ones."""
 
 QUARANTINE = table(
     "quarantine",

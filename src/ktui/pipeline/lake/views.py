@@ -1,7 +1,4 @@
-"""The tables of a lake as views for DuckDB: `views.sql` beside the manifest.
-
-A glob over a lake would read old versions too, so the views name exactly the manifest's files.
-"""
+"""The tables of a lake as views for DuckDB, over exactly the files that its manifest names."""
 
 from __future__ import annotations
 
@@ -69,10 +66,7 @@ def views_sql(manifest: Manifest, uri: str) -> bytes:
 
 
 def create_views(manifest: Manifest, source: Source) -> str:
-    """Return SQL that creates a view of each table, with its columns, types and comments.
-
-    A table without rows is an empty view.
-    """
+    """Return SQL that creates a view of each table, with types and comments; some may be empty."""
     computed_last = sorted(TABLES, key=lambda table: table in tables.VIEWS)
     return "".join(_view(table, manifest, source) for table in computed_last)
 

@@ -26,7 +26,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     written_at: str
     clusters: tuple[str, ...]
     segments: int
-    """Files read, without those that have the bytes of others."""
+    """Files read, without copies of others."""
     sessions: int
     sessions_without_end: int
     """Sessions whose recorder died, or had not ended yet."""
@@ -37,7 +37,6 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     """Lines without any copy, though later lines of their session exist."""
     quarantined: Mapping[str, int]
-    """Lines that could not be used, by reason; of a segment in a newer format, its first."""
     looks: int
     lost_polls: int
     """Polls that failed as a whole."""

@@ -1,9 +1,7 @@
 """Follow recordings: read segments into the lake soon after they are complete, until asked to end.
 
-Spark's file source reports the new segments, and its checkpoint remembers them over restarts. Each
-segment is reported at least once: a follower may die after it wrote to the lake but before the
-checkpoint. Then Spark reports the same segments again. The lake's manifest knows each file that was
-read, so the second report has no effect. Each line is in the tables once.
+Spark's file source reports new segments at least once; its checkpoint remembers them over restarts.
+The manifest knows the files that were read, so a second report has no effect.
 """
 
 from __future__ import annotations
@@ -45,14 +43,10 @@ _WAITS = "Waiting for next trigger"
 
 
 class Follower:
-    """Keeps a lake up to date with folders of recordings.
+    """Keeps a lake up to date with folders of recordings, searched every `every_s` seconds.
 
-    Args:
-        spark: reads and writes the tables.
-        request: as for a run. With `asked.anew`, all runs of the lake are simulated once, in the
-            beginning; later only those of clusters with new segments.
-        every_s: seconds between two searches for segments.
-        report: receives the progress.
+    With `asked.anew`, all runs of the lake are simulated once, in the beginning; later only those
+    of clusters with new segments. `report` gets the progress.
     """
 
     def __init__(
@@ -76,9 +70,7 @@ class Follower:
     def follow(self) -> None:
         """Bring the lake up to date, and keep it up to date until `end` is called.
 
-        Raises:
-            PipelineProblem: a place of recordings is no folder, another follower follows the same
-                folders, or something else prevents following; the lake is whole.
+        PipelineProblem: a place is no folder, is followed already, or cannot be; the lake is whole.
         """
         with spark_errors_as_problems():
             segments.check_folders(self._spark, self._request.recordings)
@@ -132,8 +124,7 @@ class Follower:
     def _watch(self, query: StreamingQuery) -> bool:
         """Wait until a stream ends or is to end; return whether it has listed its folders.
 
-        Meanwhile complete the segments that dead recorders leave behind: the stream sees only
-        complete ones.
+        Meanwhile complete what dead recorders leave: the stream sees complete segments only.
         """
         going, sealed_at = False, time.monotonic()
         while query.isActive and not self._over:
@@ -157,7 +148,6 @@ class Follower:
 
     @property
     def _later(self) -> PipelineRequest:
-        """The request for a batch: only runs of clusters with new segments are simulated."""
         asked = self._request.asked
         if asked is None:
             return self._request

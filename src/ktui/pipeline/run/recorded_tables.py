@@ -72,11 +72,7 @@ class Sessions:
         self._spans: Spans = join_spans((*self._before.values(), *self._new.values()))
 
     def touched(self) -> set[SessionKey]:
-        """Return the sessions whose lines are read.
-
-        They are all sessions of a cluster that has no derived tables yet, and of any other cluster
-        those that the new lines touch.
-        """
+        """Return the sessions whose lines are read: touched ones, or all of a new cluster."""
         known = self._version.known(INTAKES)
         of_others = {key for key in self._spans if key[0] not in known}
         of_known = {key for key in self._new if key[0] in known}
@@ -132,12 +128,10 @@ class Sessions:
         return rows.where(F.col("session").isin(*names))
 
     def _of_same_name(self, keys: Collection[SessionKey]) -> set[SessionKey]:
-        """Return also sessions of other clusters with such names, by which lines are selected."""
         names = {session for _, session in keys}
         return {key for key in self._spans if key[1] in names}
 
     def _written(self, key: SessionKey) -> SessionSpan:
-        """Return a session with the folders that have its lines in the new version."""
         span, merged = self._spans[key], set(self._version.merged.get(key[0], ()))
         kept = set(span.versions) - merged
         if key in self._new or len(kept) < len(span.versions):
@@ -146,10 +140,7 @@ class Sessions:
 
 
 def _before(version: NewVersion) -> dict[SessionKey, SessionSpan]:
-    """Read the sessions of the version before; where its table of them is out of date, from lines.
-
-    A ktui that does not know the table leaves it as it is, and writes lines in further folders.
-    """
+    """Read the sessions of the version before, from lines where the table is out of date."""
     rows = version.table(SESSIONS).collect() if version.known(SESSIONS) else []
     found = [span_of(row, row["versions"]) for row in rows]
     folders: defaultdict[str, set[str]] = defaultdict(set)
@@ -173,8 +164,6 @@ def _before(version: NewVersion) -> dict[SessionKey, SessionSpan]:
 
 
 OnStep = Callable[[str], None]
-"""Is called with a description of each step as it begins."""
-
 _FACTS = {
     "decoding": 26,
     "lines": 15,
@@ -207,7 +196,6 @@ class CountedSteps:
         self._began_s = now()
 
     def __call__(self, step: str) -> None:
-        """Tell the step that begins; it has the name of one of the steps, or begins with it."""
         names = list(self._shares)
         place = next(n for n, name in enumerate(names) if step.startswith(name))
         done = sum(list(self._shares.values())[:place]) / sum(self._shares.values())
@@ -240,11 +228,8 @@ def add_recorded(
 ) -> Iterator[News | None]:
     """Add decoded rows to the recorded tables of a version's clusters.
 
-    Old rows are written again where the new lines change them, or where that keeps the number of
-    files small.
-
-    Yields:
-        What is new for the derived tables, for use within the block; None where all is.
+    Old rows are written again where new lines change them, or to keep files few. Yields what is new
+    for the derived tables, for use within the block; None where all is.
     """
     with ExitStack() as stack:
 
@@ -293,11 +278,7 @@ def decoded_rows(decoded: DataFrame, kind: str) -> DataFrame:
 def _merged(
     version: NewVersion, changed: DataFrame, new_rows: Mapping[str, int]
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
-    """Choose for each cluster the versions whose rows are written again.
-
-    Returns:
-        These versions, and the sessions with changed lines of before.
-    """
+    """Choose by cluster the versions to write again; return also sessions with changed lines."""
     rows = changed.where(F.col(WRITTEN_BY).isNotNull())
     needed: defaultdict[str, set[str]] = defaultdict(set)
     sessions = set[str]()
@@ -356,10 +337,7 @@ def _news(
     unsettled: DataFrame,
     resettled: Collection[str],
 ) -> News:
-    """Find the first changed sample of each partition, and the runs with changed events.
-
-    `resettled` are the sessions with changed lines of before.
-    """
+    """Find the first changed sample of each partition, and the runs with changed events."""
     known = version.known(INTAKES)
     runs = changed.where("happened").select("run_id").distinct().collect()
     both = unsettled.unionByName(samples).where(~F.col("shadowed"))

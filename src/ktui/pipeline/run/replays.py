@@ -28,8 +28,6 @@ SessionKeys = Collection[SessionKey]
 
 
 class _Grown(msgspec.Struct, frozen=True):
-    """The sessions with new lines."""
-
     going_on: SessionKeys
     """All of their new lines come after those that were replayed before."""
     anew: SessionKeys
@@ -50,8 +48,7 @@ def write_forecasts(
 ) -> tuple[DataFrame, Collection[str]]:
     """Write the forecasts of sessions with new lines, the ends of copies, and how far replays are.
 
-    Returns:
-        The new rows of CAUGHT_UP, and the sessions that were replayed from their first segments.
+    Returns the new rows of CAUGHT_UP, and the sessions replayed from their first segments.
     """
     tell(FORECASTS.name)
     grown = _grown(version, sessions, written)
@@ -78,7 +75,6 @@ def drop_states(version: NewVersion, lines: DataFrame) -> None:
 
 
 def _grown(version: NewVersion, sessions: Sessions, written: Mapping[str, DataFrame]) -> _Grown:
-    """Find the sessions with new lines, and those of them that go on from a state."""
     lines = written["new"].select(*SESSION, "seq", "segment")
     found = lines.groupBy(*SESSION, "segment").agg(F.min("seq").alias("first")).collect()
     first: dict[tuple[str, str], int] = {}
@@ -95,7 +91,6 @@ def _grown(version: NewVersion, sessions: Sessions, written: Mapping[str, DataFr
 
 
 def _among(sessions: SessionKeys) -> Column:
-    """Whether a row is of one of some sessions, whose names are random."""
     return F.col("session").isin(*sorted({session for _, session in sessions}))
 
 
@@ -115,8 +110,7 @@ def write_errors(
 ) -> None:
     """Write ETA_ERRORS: a version reads only the forecasts whose truth is new.
 
-    That is of copies with new rows of CAUGHT_UP, of the sessions `anew`, all of whose forecasts are
-    counted again, and of the runs with new or changed events.
+    These are of copies in `ends`, of the sessions `anew`, counted again, and of the changed runs.
     """
     known = sorted(version.known(ETA_ERRORS))
     if not known:

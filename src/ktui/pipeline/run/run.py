@@ -66,9 +66,7 @@ class PipelineRequest(msgspec.Struct, frozen=True):
     """The input, the output and the options of a run."""
 
     recordings: tuple[str, ...]
-    """Files and folders, by path or URI."""
     lake: str
-    """A folder, by path or URI."""
     choice: SegmentSelection = SegmentSelection()
     asked: DerivedOptions | None = None
     """Options for forecasts, what-if and insights; None to make none of these tables."""
@@ -79,17 +77,14 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
 
     found: int
     read: int
-    """The number of them that were new to the lake, and selected."""
     copies: int
-    """The number of new files with the bytes of others."""
     unfinished: int
     clusters: tuple[str, ...]
     manifest: Manifest
     written: bool
     """Whether this run wrote that version."""
     problems: tuple[str, ...]
-    """The problems of files, each with its place: those of the search, and the parts of new files
-    that could not be read."""
+    """The problems of files, each with its place: of the search, and of unreadable parts."""
     insights: Insights | None = None
     """The insights of the current version; None where they were not asked for."""
 
@@ -97,11 +92,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
 def run(
     spark: SparkSession, request: PipelineRequest, tell: OnStep = lambda _: None
 ) -> PipelineOutcome:
-    """Find new segments in the recordings, and read them into the lake.
-
-    Raises:
-        PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
-    """
+    """Read new segments into the lake; PipelineProblem if it stays as it was."""
     tell("looking for segments")
     with spark_errors_as_problems():
         found = segment_files.find(spark, request.recordings)
@@ -117,11 +108,9 @@ def read_segments(
     found: segment_files.Found,
     tell: OnStep = lambda _: None,
 ) -> PipelineOutcome:
-    """Read the new ones of some segments, and recompute all tables of their clusters.
+    """Read new segments, and recompute all tables of their clusters.
 
-    Raises:
-        LakeLocked: another run is writing the lake.
-        PipelineProblem: the run cannot go on; the lake is as it was.
+    Raises LakeLocked while another run writes the lake, PipelineProblem where it stays as it was.
     """
     files = lake_files(request.lake, spark)
     tell = CountedSteps(tell, insights=request.asked is not None)
@@ -205,7 +194,6 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 def _read(decoded: DataFrame) -> Decoded:
-    """Count decoded rows in one job."""
     place = ("cluster_id", "segment")
     counts = F.count("*").alias("rows")
     bad = decoded.select("quarantine.*").where("segment is not null")
@@ -272,10 +260,7 @@ def _damage(row: Row) -> str:
 def _write(
     version: NewVersion, rows: DataFrame, new: NewRows, tell: OnStep, stack: ExitStack
 ) -> Written:
-    """Write what was recorded, and all tables derived from it.
-
-    What Spark keeps in memory is freed once `stack` is closed.
-    """
+    """Write what was recorded and all that follows; closing `stack` frees Spark's memory."""
     written = {"new": decoded_rows(rows, "line")}
     folds: DataFrame | None = None
     with add_recorded(version, rows, new, tell) as news:
@@ -303,7 +288,6 @@ def _write_each(
     made: Iterable[tuple[Table, DataFrame]],
     tell: OnStep,
 ) -> None:
-    """Write tables one by one, and add each to `written`: later tables are computed from them."""
     for table, rows in made:
         tell(table.name)
         version.write(table, rows)
@@ -318,7 +302,6 @@ def _replay(
     asked: DerivedOptions | None,
     tell: OnStep,
 ) -> None:
-    """Replay the sessions with new lines; without insights, forget how far they were replayed."""
     made = written.tables
     if asked is None:
         drop_states(version, made["new"])
@@ -338,7 +321,6 @@ def _write_simulated(
     asked: DerivedOptions,
     tell: OnStep,
 ) -> None:
-    """Simulate runs: those of clusters with new rows, or of all `known` clusters if asked for."""
     new = version.clusters
     version.clusters = frozenset(known) - new if asked.anew else frozenset()
     if not new | version.clusters:
@@ -378,11 +360,7 @@ def nothing_recorded(request: PipelineRequest, found: segment_files.Found) -> st
 
 
 def check_recorded(request: PipelineRequest, here: Collection[ListedFile] | None) -> None:
-    """Check that a run has a lake or recordings to begin with, as far as this machine shows.
-
-    Raises:
-        PipelineProblem: there is no lake yet, and a place is missing or nothing is recorded there.
-    """
+    """Raise PipelineProblem without a lake or recordings, as far as this machine shows."""
     lake = local_path(request.lake)
     if lake is None or (lake / LAKE).exists():
         return

@@ -41,11 +41,7 @@ def is_local(context: SparkContext) -> bool:
 def executor_wait_limited(context: SparkContext) -> Iterator[None]:
     """Within the block, cancel Spark's jobs once they have had no executor for too long.
 
-    Spark itself waits for ever.
-
-    Raises:
-        PipelineProblem: the setting `WAIT` is not a duration.
-        SparkFailed: there was no executor for that long.
+    Spark itself waits for ever. Raises SparkFailed then, PipelineProblem if `WAIT` is no duration.
     """
     text = context.getConf().get(WAIT, USUAL_WAIT) or USUAL_WAIT
     try:
@@ -75,7 +71,6 @@ def executor_wait_limited(context: SparkContext) -> Iterator[None]:
 
 
 def _without_executors(context: SparkContext, over: threading.Event) -> Iterator[float]:
-    """Yield regularly for how many seconds there has been work without any executor."""
     jobs = context.statusTracker()
     java: Any = context._jsc  # noqa: SLF001 - Python's tracker does not list executors
     executors = java.sc().statusTracker()
@@ -100,11 +95,9 @@ def _no_executor(context: SparkContext, wait_s: float) -> str:
 def check_executors(
     context: SparkContext, recordings: Iterable[str], lake: str, tell: Callable[[str], None]
 ) -> None:
-    """Check that a cluster's executors have the needed libraries and paths, before any work.
+    """Check that executors have the libraries and paths, before any work: PipelineProblem if not.
 
-    Raises:
-        PipelineProblem: an executor lacks a library, or does not see a path that it needs.
-        SparkFailed: the check itself fails, as where executors have no such Python.
+    SparkFailed: the check itself fails, as where executors have no such Python.
     """
     if is_local(context):
         return
@@ -157,14 +150,7 @@ _CODE = Path(__file__).parents[2]
 
 
 def package(folder: Path) -> tuple[Path, Path]:
-    """Write the files for spark-submit: ktui's code, for --py-files, and the program.
-
-    Returns:
-        The paths of the code and of the program.
-
-    Raises:
-        OSError: the files cannot be written.
-    """
+    """Write ktui's code, for --py-files, and the program for spark-submit; return both paths."""
     folder.mkdir(parents=True, exist_ok=True)
     code = io.BytesIO()
     _zipped(code)

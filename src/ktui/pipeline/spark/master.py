@@ -25,15 +25,10 @@ Address = tuple[str, int]
 
 
 def check_master(url: str | None, settings: Mapping[str, str]) -> None:
-    """Check that a standalone master or YARN's resource manager answers.
+    """Raise PipelineProblem unless a standalone master or YARN's resource manager answers.
 
-    Args:
-        url: in the format of spark-submit; other masters are not checked. None for the master of
-            the spark-submit that started this program.
-        settings: Spark's, for the JVM. For YARN it starts here, to read Hadoop's configuration.
-
-    Raises:
-        PipelineProblem: none answers, or the URL is not that of a master.
+    Masters of other kinds are not checked. None is the master of the spark-submit that started this
+    program. For YARN the JVM starts here, with Spark's `settings`, to read Hadoop's configuration.
     """
     if url is None:
         SparkContext._ensure_initialized()  # noqa: SLF001 - else it is not in the settings
@@ -53,11 +48,7 @@ def check_master(url: str | None, settings: Mapping[str, str]) -> None:
 
 
 def check_resource_manager(configuration: Any) -> None:
-    """Check that a resource manager of Hadoop's YarnConfiguration answers; one is enough.
-
-    Raises:
-        PipelineProblem: none answers.
-    """
+    """Raise PipelineProblem unless one of Hadoop's resource managers answers."""
     managers: list[Address] = []
     # an address that Hadoop cannot read is for Spark to report
     with suppress(Py4JError, PySparkException):
@@ -95,7 +86,6 @@ def _manager(configuration: Any) -> Address:
 
 
 def _failure(addresses: Iterable[Address]) -> str:
-    """Return why none of some addresses can be connected to; empty if one can, or none is given."""
     failure = ""
     for address in addresses:
         try:
@@ -133,11 +123,7 @@ _TRACEBACK = "Traceback (most recent call last):\n"
 
 @contextmanager
 def spark_errors_as_problems() -> Iterator[None]:
-    """Turn errors that Spark raises within the block into `SparkFailed`, with a one-line message.
-
-    Raises:
-        SparkFailed: Spark raised an error.
-    """
+    """Turn Spark's errors within the block into `SparkFailed`, with a one-line message."""
     try:
         yield
     except (Py4JError, PySparkException, *CONNECTION_LOST) as error:
@@ -145,7 +131,7 @@ def spark_errors_as_problems() -> Iterator[None]:
 
 
 def error_sentence(error: Exception) -> str:
-    """Return an error of Spark as a sentence."""
+    """Put an error of Spark in a sentence."""
     cause = root_cause(error)
     return cause if cause in (_FULL, _NO_MEMORY) else f"Spark failed: {cause}"
 
@@ -197,7 +183,6 @@ def _end_of_jvm() -> str | None:
 
 
 def _raised_in_python(cause: str) -> str | None:
-    """Return the last line of a Python traceback; None where there is no traceback."""
     _, found, traceback = cause.rpartition(_TRACEBACK)
     lines = [line for line in traceback.splitlines() if line.strip()] if found else []
     ends = (line.strip() for line in lines if _indent(line) < _indent(lines[0]))

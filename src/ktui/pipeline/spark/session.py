@@ -46,9 +46,9 @@ _MOST = 3
 
 @contextmanager
 def shared_classes(java: Java) -> Iterator[None]:
-    """Within the block, let JVMs that Spark starts read the archive, or write one if there is none.
+    """Let JVMs within the block read the class archive, or write one if there is none.
 
-    If the block raises, the archive that it used is removed, so that the next attempt does without.
+    If the block raises, the archive is removed, so that the next attempt does without.
     """
     before = os.environ.get(_OPTIONS)
     archive, options = None, ""
@@ -70,11 +70,7 @@ def shared_classes(java: Java) -> Iterator[None]:
 
 
 def _place(java: Java) -> Path:
-    """Return the prefix of the archive's path; different jars have a different one.
-
-    Spark's scripts resolve links to PySpark, and an archive is for jars in one place: environments
-    that are links to one have one archive.
-    """
+    """The prefix of the archive's path, by jars: environments that link to one PySpark share it."""
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).resolve().parent, "jars")
     parts = (java.program, java.build, pyspark.__version__, jars, jars.stat().st_mtime_ns)
     key = sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
@@ -122,7 +118,6 @@ def _writing(place: Path) -> str:
 
 
 def _class_archive_quoted(option: str) -> str:
-    """Quote an option so that Spark's launcher reads it as one word."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -132,7 +127,6 @@ LOCAL = "local[*]"
 
 
 def _quarter_of_memory_gib() -> int:
-    """Return the share of this machine's memory that a JVM uses by default."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, total // 4 // 2**30)
 
@@ -184,17 +178,11 @@ def start(
     small: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session that exists.
+    """Start Spark, or return the session that exists; PipelineProblem names what is missing.
 
-    Args:
-        master: in the format of spark-submit; `local[...]` binds to 127.0.0.1 only. None for the
-            master of the spark-submit that started this program.
-        log: the file for the output of Spark and its JVM; None leaves it on the screen.
-        small: whether a JVM on this machine is to end soon, after a small run.
-        more: settings of Spark, which override those here.
-
-    Raises:
-        PipelineProblem: there is no suitable Java, no master, or Spark does not start.
+    `master` is in the format of spark-submit: `local[...]` binds to 127.0.0.1 only; None is that of
+    the spark-submit that started this program. `log` takes the output of Spark and its JVM, else
+    the screen does. `small`: the JVM ends soon. `more` settings override those here.
     """
     java = check_java()
     builder = SparkSession.builder.appName("ktui pipeline")
@@ -233,20 +221,14 @@ def _print_no_cut_connections(session: SparkSession) -> None:
 
 
 def _remember_classes(session: SparkSession) -> None:
-    """Keep the Java classes that PySpark asks for by name at each call of a column function.
-
-    The JVM searches all of Spark's jars for a name without a package, each time.
-    """
+    """Cache Java classes by name: the JVM searches all jars of Spark for each column function."""
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to them
     for name in _USED_CLASSES:
         setattr(jvm, name, getattr(jvm, name))
 
 
 def _write_no_checksum_files(session: SparkSession) -> None:
-    """Keep Hadoop from writing a file of checksums beside each file: Parquet has its own.
-
-    Hadoop starts a program twice for each file that it makes, to set who may read it.
-    """
+    """Write no checksum files: Parquet has checksums, and Hadoop starts two programs for a file."""
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
     context: Any = session.sparkContext._jsc  # noqa: SLF001 - the same
     local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(context.hadoopConfiguration())
@@ -254,11 +236,7 @@ def _write_no_checksum_files(session: SparkSession) -> None:
 
 
 def check_java() -> Java:
-    """Find the Java that Spark runs on.
-
-    Raises:
-        PipelineProblem: there is no Java, or it is too old.
-    """
+    """Find the Java that Spark runs on; PipelineProblem if there is none, or it is too old."""
     try:
         return find_java(NEEDED_JAVA, "The pipeline")
     except LabError as error:
@@ -280,10 +258,7 @@ def _interrupts_kept() -> Iterator[None]:
 
 @contextmanager
 def _output_to(log: Path | None) -> Iterator[None]:
-    """Redirect the output of processes started within the block to a file.
-
-    The JVM, and the Python workers that it starts, keep the streams that they began with.
-    """
+    """Redirect the output of the JVM and its Python workers, which keep their first streams."""
     if log is None:
         yield
         return
@@ -315,10 +290,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class SparkProgress:
-    """Shows the current step, and how many of Spark's tasks for that step are done.
-
-    If the stream is not a terminal, each step is a line of its own.
-    """
+    """Shows the current step and its done tasks of Spark; without a terminal, a line a step."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -37,10 +37,9 @@ class Shared:
 def derived_tables(
     samples: DataFrame, run_events: DataFrame, news: News | Shared, resize: Resize = lambda _: None
 ) -> Iterator[tuple[Table, DataFrame, Marks | None]]:
-    """Yield the new rows of each table. Write each one before asking for the next.
+    """Yield the new rows of each table, and what marks the old ones that stay (None: none does).
 
-    Of clusters that have the table, `Marks` tell which of its rows stay; None where none does.
-    `resize` is called with how many bytes of samples are read next, where not all are new.
+    Write each before asking for the next. `resize` gets the bytes of old samples read next.
     """
     if isinstance(news, Shared):
         for table, rows in _computed(samples, None, news):
@@ -59,11 +58,7 @@ def derived_tables(
 def _computed(
     samples: DataFrame, recent: DataFrame | None, shared: Shared
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield the rows of each table that follow from some samples and runs.
-
-    Those of the tables by minute follow from `recent`; None for `samples`, which are of whole
-    spans.
-    """
+    """`recent` are samples for the tables by minute; None for `samples`, then of whole spans."""
     seen, folds = shared.listed, shared.folds
     states_seen = computed_once(intervals(seen))
     cached = [states_seen]

@@ -1,7 +1,4 @@
-"""What insights need of recordings, computed once for each listing and each minute.
-
-So insights read a few rows of each move, and no samples.
-"""
+"""What insights need of recordings, computed once for each listing and each minute."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ def brokers(samples: DataFrame, listed: DataFrame, pairs: DataFrame) -> DataFram
 
 
 def _copied(pairs: DataFrame) -> DataFrame:
-    """Count each pair's copy twice: at the receiving broker and at the sending one.
-
-    Bytes are rounded to integers before they are summed, so the order of the sum cannot matter.
-    """
+    """Count each pair's copy at both brokers; as integers, so that the order cannot matter."""
     copied = F.floor(F.col("messages") * F.col("message_bytes") + 0.5)
     received = _at("broker", bytes_in=copied, messages_in=F.col("messages"))
     sent = _at("leader", bytes_out=copied, messages_out=F.col("messages"))
@@ -99,11 +93,7 @@ _JUDGED = (
 
 
 def copies_by_rate(pairs: DataFrame) -> DataFrame:
-    """Count each listing's measured rates between two brokers, by class.
-
-    Returns:
-        A listing's key, `listing_t`, and `copies`, as in SPANS.
-    """
+    """Count each listing's measured rates between two brokers by class: `copies`, as in SPANS."""
     bytes_s = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
     rate_class = F.round(F.log(F.greatest(bytes_s, F.lit(1.0))) / log(CLASS_WIDTH)).cast("int")
     return (
@@ -125,13 +115,7 @@ def rate_of_class(rate_class: str) -> Column:
 
 
 def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
-    """Find each listing's stalls, and the most telling cause that their first minute shows.
-
-    Stalls, their samples and the cause are those of `stalls`, `cause_window` and `cause_in`.
-
-    Returns:
-        A listing's key, `listing_t`, and `stalls`, as in SPANS.
-    """
+    """Find each listing's `stalls`, as in SPANS, and the most telling early cause."""
     held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
     stalled = intervals.where((F.col("state") == STALLED) | held).select(
         *LISTING, "listing_t", "began_t", "ended_t"
@@ -168,10 +152,10 @@ def _place(sample: Row | None) -> int:
 def intakes(pairs: DataFrame) -> DataFrame:
     """Sum up the bytes into each broker and minute, by the number of replicas added at once.
 
-    A broker reports all its replicas in one response, so readings of the same time belong together.
-    Times at which the message size of some replica is not known are left out, and so are those in
-    which nothing was copied, unless a throttle may have been the reason: bytes come through it in
-    gulps. Until a replica has its first bytes, it waits for them, whatever the throttle.
+    A broker reports all its replicas in one response, so readings of one time belong together.
+    Times with an unknown message size are left out, and so are those in which nothing was copied,
+    unless a throttle may have been the reason: bytes come through it in gulps. Until a replica has
+    its first bytes, it waits for them, whatever the throttle.
     """
     grew, size = F.col("messages") > 0, F.col("message_bytes")
     held_up = F.col("begun") & F.col("throttle").isNotNull() & F.col("leader").isNotNull()

@@ -27,11 +27,10 @@ _NEEDED = (
 
 
 def listed_samples(samples: DataFrame) -> DataFrame:
-    """Select the samples of partitions being reassigned, and add the listing of each.
+    """Select the unshadowed samples of partitions being reassigned, and number their listings.
 
-    Shadowed samples are left out. New columns: `listing` (counts the listings of a partition) and
-    `listing_t` (ms, of the listing's first sample). `next_t` (ms), `next_replicas` and `next_isr`
-    are those of the partition's next sample, listed or not; null for the last one.
+    `listing_t` is of the listing's first sample (ms). `next_t` (ms), `next_replicas` and `next_isr`
+    are of the partition's next sample, listed or not; null without one.
     """
     samples = require_columns(samples, SAMPLES, (*_NEEDED, "shadowed"))
     order, past = in_order(*PARTITION), so_far(*PARTITION)
@@ -56,12 +55,11 @@ def listed_samples(samples: DataFrame) -> DataFrame:
 
 
 def by_broker(samples: DataFrame, *figures: str) -> DataFrame:
-    """Repeat each listed sample for every broker that is being added or has one of `figures`.
+    """Repeat each listed sample for every `broker` being added or with one of `figures`.
 
-    These are any of `ends` and `sizes`. A sample without such a broker appears once, with a null
-    `broker`. `missing` are the brokers being added that are not in the ISR. `nth` counts the
-    brokers of a sample, from 0. Further new columns are `broker`, `is_adding` and `is_missing`.
-    `end`, `read_t`, `bytes` and `throttle` (the follower rate) are those of that broker, or null.
+    These are `ends` and `sizes`. A sample without such a broker appears once, with null. `missing`
+    are added brokers outside the ISR, `nth` counts the brokers of a sample from 0. `end`, `read_t`,
+    `bytes` and `throttle` (follower rate) are of that broker, or null.
     """
     brokers = F.col("adding")
     for each in figures:
@@ -92,8 +90,7 @@ def figure_of_broker(figures: str, name: str, of: str = "broker") -> Column:
 
 
 STALLED_AFTER_MS = 30_000
-"""A partition whose missing replicas have not grown for this long has been stalled since the first
-sample that saw no growth."""
+"""Missing replicas that have not grown for so long stall the partition."""
 
 ADDING = "adding"
 CATCHING_UP = "catching up"
@@ -104,11 +101,7 @@ _SAMPLE = (*LISTING, "listing_t", *ORDER, "next_t", "described", "missing")
 
 
 def intervals(listed: DataFrame) -> DataFrame:
-    """Compute the intervals in which a partition was in one state.
-
-    Returns:
-        A partition's key, `listing`, `listing_t`, `state`, `began_t`, `ended_t` (ms), `open`.
-    """
+    """Compute the intervals, in ms, in which a partition was in one state."""
     same = F.lag("state").over(in_order(*LISTING)).eqNullSafe(F.col("state"))
     until_t = F.when(F.col("next_t") - F.col("t") <= GAP_MS, F.col("next_t")).otherwise(F.col("t"))
     return (
@@ -127,7 +120,6 @@ def intervals(listed: DataFrame) -> DataFrame:
 
 
 def _with_state(listed: DataFrame) -> DataFrame:
-    """Add `state` to each listed sample; null where the partition could not be described."""
     past = so_far(*LISTING)
     headway_t = F.coalesce(F.max(F.when(F.col("headway"), F.col("t"))).over(past), "listing_t")
     is_in_sync = F.col("described") & (F.col("missing") == 0)
@@ -150,11 +142,7 @@ def _with_state(listed: DataFrame) -> DataFrame:
 
 
 def _with_headway(listed: DataFrame) -> DataFrame:
-    """Add what the missing replicas of each listed sample have done.
-
-    `read`: by now a log end offset of one was read. `headway`: one had its first end offset, or a
-    greater one than before.
-    """
+    """Add `read` (an end offset of a missing replica is known) and `headway` (one is greater)."""
     end, last_end = F.col("end"), F.last("end", ignorenulls=True).over(before(*LISTING, "broker"))
     grown = end.isNotNull() & (F.col("last_end").isNull() | (end > F.col("last_end")))
     read = F.coalesce(end, F.col("last_end")).isNotNull()
@@ -174,10 +162,8 @@ def _any_missing(fact: Column) -> Column:
 def summarize_listings(listed: DataFrame) -> DataFrame:
     """Sum up each listing.
 
-    Returns:
-        One row per listing: its key, `listing_t`; `looks` (the number of samples); `first` and
-        `last`, the needed columns of those samples; `added` (brokers, sorted); `messages` and
-        `bytes` copied, null where nothing is known; `throttle_min` and `throttle_max`, B/s.
+    `looks` counts samples; `first` and `last` have columns of the outermost. `messages` and `bytes`
+    copied are null if unknown; `throttle_min` and `throttle_max` are in B/s.
     """
     start = F.col("start.log_start")
     messages = F.aggregate(
@@ -207,10 +193,7 @@ def summarize_listings(listed: DataFrame) -> DataFrame:
 
 
 def _bytes() -> Column:
-    """Sum up the sizes of a listing's added replicas.
-
-    A replica in the ISR is as large as its leader's.
-    """
+    """Sum up the sizes of a listing's added replicas; those in the ISR as large as the leader's."""
     last = F.col("last")
     followed = F.when(last.next_t - last.t <= GAP_MS, last.next_isr)
     in_sync = F.array_union(last.isr, F.coalesce(followed, F.array().cast("array<int>")))
@@ -226,7 +209,6 @@ def _bytes() -> Column:
 
 
 def _of_brokers(listed: DataFrame) -> DataFrame:
-    """Sum up each listing by broker; every sample counts under at least one broker."""
     first = F.struct(*ORDER, "replicas", "adding")
     last = F.struct(*ORDER, "replicas", "removing", "isr", "next_t", "next_replicas", "next_isr")
     start = F.when(F.col("log_start").isNotNull(), F.struct(*ORDER, "log_start"))
@@ -253,13 +235,10 @@ def _of_brokers(listed: DataFrame) -> DataFrame:
 def rate_pairs(listed: DataFrame) -> DataFrame:
     """Compute how much each adding replica grew between two readings of its log end offset.
 
-    A replica short of the leader's log start jumps there, which is no growth.
-
-    Returns:
-        A listing's key, `listing_t`, `broker`, `leader`; `read_t` of the second reading, and `ms`
-        between the two; `messages`; `begun`, whether the replica had any before; `message_bytes`, a
-        message's mean size on the leader, null where that is not known; `throttle`, the broker's
-        follower rate then, B/s or null.
+    A replica short of the leader's log start jumps there, which is no growth. `read_t` is of the
+    second reading, `ms` between the two. `begun`: the replica had messages before. `message_bytes`
+    is a message's mean size on the leader, `throttle` the broker's follower rate (B/s), both or
+    null.
     """
     last = F.lag(F.struct("end", "read_t", "is_adding")).over(in_order(*LISTING, "broker"))
     messages, ms = F.col("end") - F.col("last.end"), F.col("read_t") - F.col("last.read_t")

@@ -1,7 +1,4 @@
-"""The table `moves`: one row for each move of a partition, by a run or by others.
-
-Each fact about a move is a row with the move's key; one grouping combines the rows of a move.
-"""
+"""The table `moves`: one row for each move of a partition, by a run or by others."""
 
 from __future__ import annotations
 
@@ -49,7 +46,6 @@ def moves(listed: DataFrame, pairs: DataFrame, intervals: DataFrame, folds: Data
 
 
 def _by_runs(folds: DataFrame) -> DataFrame:
-    """Select the moves of runs; the struct `move` has the facts from their events."""
     first = F.col("steps")[0]
     move = F.struct(
         "run",
@@ -67,7 +63,6 @@ def _by_runs(folds: DataFrame) -> DataFrame:
 
 
 def _by_others() -> Column:
-    """Build the struct `move`, as in `_by_runs`, from the only listing of a move outside runs."""
     first, last = F.col("first"), F.col("last")
     original = F.array_except(first.replicas, first.adding)
     target = F.array_except(last.replicas, last.removing)

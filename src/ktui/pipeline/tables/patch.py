@@ -1,7 +1,7 @@
 """The rows of derived tables that new samples and events may change, and all others.
 
-For each partition there is a cut: no span of it (`spans`) goes over its cut, and nothing is new
-before it. So its rows from before the cut stay, and those after it follow from the samples since.
+No span of a partition (`spans`) crosses its cut, and nothing is new before it: rows from before the
+cut stay, those after it follow from the samples since.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WAITS = (QUEUED, ELECTING, BETWEEN)
 _LATE_MS = 2 * GAP_MS
 """A sample's figure that was not in the sample before it was read at most so long before it."""
 _BUCKET_MS = 15 * 60_000
-"""The times of spans that began in the same so many ms are united by Spark."""
+"""The times of spans that began in one such time are united by Spark."""
 
 
 class News(NamedTuple):
@@ -47,9 +47,7 @@ class News(NamedTuple):
     first: DataFrame
     """`PARTITION` and `t` (ms) of the first sample that is new, gone or changed."""
     run_ids: Collection[str]
-    """The runs with such events."""
     sessions: Collection[str]
-    """The sessions with changed lines of before."""
     known: Collection[str]
     """The clusters with derived tables; all rows of others are new."""
     derived_bytes: int
@@ -65,10 +63,8 @@ class News(NamedTuple):
 class Patch:
     """Finds what has to be computed again, and joins it with the rows that stay.
 
-    Attributes:
-        samples: the samples to compute states and moves from.
-        recent: the samples to compute the tables `brokers` and `intakes` from.
-        folds: the runs to compute again.
+    States and moves follow from `samples`, `brokers` and `intakes` from `recent`, runs from
+    `folds`.
     """
 
     def __init__(
@@ -143,7 +139,6 @@ class Patch:
 
 
 def _with_cuts(rows: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Add `cut_t` to rows of partitions; null without one."""
     # both hash the few cuts; a join without a hint would sort all rows
     how = "shuffle_hash" if runs_small(rows.sparkSession) else "broadcast"
     return left_join_null_safe(rows, cuts.hint(how), PARTITION)
@@ -162,10 +157,7 @@ def _changed_spans(old: DataFrame, folds: DataFrame) -> DataFrame:
 
 
 def _cuts(first: DataFrame, spans: DataFrame) -> DataFrame:
-    """Compute `cut_t` for each partition: the latest time up to `t` that is within no span.
-
-    Of several `t` of a partition the least counts. A span that ends at the cut goes over it.
-    """
+    """Compute `cut_t` of each partition: the latest time up to its least `t` within no span."""
     least = first.groupBy(*PARTITION).agg(F.min("t").alias("t"))
     of_first = left_join_null_safe(least, spans.select(*PARTITION, "began_t", "ended_t"), PARTITION)
     # The spans that began last go first, so none has to be looked at twice.
@@ -192,10 +184,7 @@ def _runs_since(spans: DataFrame, cuts: DataFrame) -> set[str]:
 
 
 def _times(first: DataFrame, spans: DataFrame, cuts: DataFrame) -> dict[str, list[Time]]:
-    """Return the times, by cluster, of all samples since their partition's cut that matter.
-
-    Of the old ones these are the samples of listings. From the first new sample on, any may matter.
-    """
+    """The times, by cluster, of samples since the cuts: old ones in listings, and all new ones."""
     since = F.col("run_id").isNull() & (F.col("began_t") >= F.col("cut_t"))
     listings = _with_cuts(spans, cuts).where(since)
     until = F.coalesce("ended_t", "last_t").alias("until_t")

@@ -1,7 +1,6 @@
 """The story of a run, from its recorded events: its rates, and its partitions' steps and waits.
 
-The fold is ktui's own (`execution.run.Run`); this module adds when things happened. Times `t` are
-a recording's normalised milliseconds. docs/pipeline-tables.md has the rules.
+The fold is `execution.run.Run`; this adds normalised times, in ms. See docs/pipeline-tables.md.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def _rates(row: RateFacts) -> tuple[int | None, tuple[BrokerRate, ...]]:
 def rate_chooser(ledger: ThrottleLedger) -> RateChooser | None:
     """Return whose rate is the lowest; None without a throttle.
 
-    Rates that an operator has named for single brokers count only where there is no other rate.
+    Rates for single brokers count only where there is no other rate.
     """
     wanted, chosen, held = ledger.rates, ledger.chosen, ledger.held_at
     budget, allowed = wanted.budget, FLOOR if held is None else held.rate
@@ -222,11 +221,7 @@ class RunStory:
         self._last_t = 0
 
     def take(self, entry: JournalEntry, t: int) -> None:
-        """Add the next event.
-
-        An event about a partition that no earlier event planned is left out of the fold: the
-        recording does not have the journal's beginning.
-        """
+        """Add the next event; one about a partition without a recorded plan is not folded."""
         event, self._last_t = entry.event, t
         tps = _partitions_of(event)
         self._rates.pass_time(self._run, t)
@@ -275,10 +270,7 @@ class RunStory:
                     self._wait(tp, QUEUED, t)
 
     def _queue_planned(self, event: PlannedPart, t: int) -> None:
-        """Queue the planned partitions that the fold has by now.
-
-        The fold adds the partitions of an extra plan all at once.
-        """
+        """Queue the planned partitions that the fold has by now (of an extra plan, all at once)."""
         self._unfolded.update(planned.tp for planned in event.partitions)
         folded = self._unfolded & self._run.tracks.keys()
         self._unfolded -= folded
@@ -320,7 +312,6 @@ class RunStory:
         self._waiting.setdefault(tp, {}).setdefault(state, t)
 
     def _forget_between(self, tp: TopicPartition) -> None:
-        """Forget an open wait between steps: no step follows it."""
         self._waiting.get(tp, {}).pop(BETWEEN, None)
 
     def _end_wait(self, tp: TopicPartition, state: str, t: int, *, is_open: bool = False) -> None:
@@ -330,7 +321,6 @@ class RunStory:
             self._facts(tp).waits.append(wait)
 
     def facts(self) -> RunFacts:
-        """Return the facts of all events so far; no event can be added after this call."""
         for tp in self._waiting:
             self._end_wait(tp, QUEUED, self._last_t, is_open=True)
             self._end_wait(tp, ELECTING, self._last_t, is_open=True)

@@ -53,10 +53,7 @@ def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
 
 
 def fold(rows: Sequence[Mapping[str, Any]]) -> RunFacts:
-    """Fold one run's rows of `run_events`, in the order of its journal.
-
-    Left out are events that this ktui cannot read, and events that do not fit those before them.
-    """
+    """Fold one run's rows of `run_events`, without those that are unreadable or do not fit."""
     story = RunStory(rows[0]["run"])
     for row in rows:
         with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
@@ -76,10 +73,7 @@ def steps(folds: DataFrame) -> DataFrame:
 
 
 def with_run(rows: DataFrame, folds: DataFrame, t: str) -> DataFrame:
-    """Add `run` and `run_id` of the run whose step was under way at a time; null without one.
-
-    `t` names the column with the time, ms. Of several steps, the one begun last counts.
-    """
+    """Add `run` and `run_id` of the step begun last at the time `t` (ms); null without one."""
     began = F.struct((-F.col("t")).alias("minus_t"), "run_id", "run", "t", "over_t")
     of_partition = steps(folds).groupBy(*PARTITION).agg(F.collect_list(began).alias("began"))
     under_way = F.filter(

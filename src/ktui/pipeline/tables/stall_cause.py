@@ -1,7 +1,4 @@
-"""The stalls of moves, and the causes that samples show.
-
-A report judges stalls too, without Spark: nothing imports it here.
-"""
+"""The stalls of moves, and the causes that samples show. No Spark: a report judges stalls too."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ MOST_TELLING = (
 
 
 def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Yield the spans in which moves stood still.
-
-    These are each `stalled` interval, and each `in sync` interval of more than 30 seconds: there
-    all added replicas are in sync, and yet the move has not ended. Both begin where progress ended.
-    """
+    """Yield the spans in which moves stood still: `stalled`, or `in sync` for over 30 seconds."""
     for one in intervals:
         is_held = one.state == IN_SYNC and one.ended - one.began > HELD_AFTER_MS
         if one.state == STALLED or is_held:
@@ -56,8 +49,7 @@ def cause_in(sample: Sample) -> tuple[Cause, str]:
     """Return the cause that one sample of a stalled partition shows, and that cause in words.
 
     A sample does not show whether its topic's throttled replica list lets a throttle bind. So a
-    copy counts as not fetched only where no rate is set that could bind it. Under a rate that lets
-    the copy go on, the cause is unknown.
+    copy counts as not fetched only where no rate that could bind it is set.
     """
     down = [broker for broker in sample.missing if broker in sample.down]
     if down:
@@ -80,7 +72,6 @@ def _priority(judged: tuple[Cause, str]) -> tuple[int, bool]:
 
 
 def _cause_of_held(sample: Sample) -> tuple[Cause, str]:
-    """Find the cause for a move that has not ended though all added replicas are in sync."""
     if not sample.out_of_sync:
         return Cause.UNKNOWN, "all in sync, yet not completed"
     broker = sample.out_of_sync[0]
@@ -105,7 +96,6 @@ def _cause_of_copies(sample: Sample, leader: int) -> tuple[Cause, str]:
 
 
 def _rates(sample: Sample, leader: int) -> list[tuple[int, int]]:
-    """Return the throttle rates that may bind the copies, each with its broker."""
     found = [(r.broker, r.follower) for r in sample.rates if r.broker in sample.missing]
     found += [(r.broker, r.leader) for r in sample.rates if r.broker == leader]
     return [(broker, rate) for broker, rate in found if rate is not None]

@@ -1,8 +1,4 @@
-"""The choice of the limits to advise for a run: none that change nothing, or that cost unsaid.
-
-Limits are advised if they are faster than the run, or have less going on at once. What they gain
-and what they cost is said in figures.
-"""
+"""The choice of the limits to advise for a run: faster ones, or with less going on at once."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ _NO_OTHER = (
     "the rate of the run changed on the way, and nothing else was simulated that was recorded"
 )
 _ALIKE = 1.05
-"""Times and rates that differ by no more than this factor count as the same: no forecast is more
-exact."""
+"""Times and rates within this factor count as the same: no forecast is more exact."""
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -37,22 +32,16 @@ class Advice(msgspec.Struct, frozen=True):
     told_of: int
     """The index of the cell that the reason is about."""
     record: str | None = None
-    """The options of `ktui start` with which a run has to be recorded to know more; None where
-    nothing beyond the recordings would do better."""
+    """The options of `ktui start` for a run to record to know more; None if that gains nothing."""
 
 
 def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
-    """Choose the gentlest cell that fits a window.
+    """Choose the gentlest cell of a run that fits a window of so many seconds.
 
-    Without a window, the time of --by is one. Without either, choose the fastest cell that holds no
-    more extra replicas than the run's own cell. A cell beyond the recorded evidence is never
-    chosen, nor one that gains nothing over the run. Where a cell beyond the evidence might do
-    better, the advice names the run to record. No cell is chosen for a run whose rate followed an
-    objective, and never rates that --by chose: they are no throttle that another run could have.
-
-    Args:
-        played: the cells of one run, its own among them.
-        window_s: seconds; None without a window.
+    The time of --by is a window too. Without one, choose the fastest cell with no more extra
+    replicas than the run's own. Never chosen are cells beyond the recorded evidence (the advice
+    names the run to record where they might do better), cells that gain nothing, and rates that
+    --by chose: no other run could have them. A run whose rate followed an objective gets none.
     """
     place = next(n for n, one in enumerate(played) if one.own)
     own = played[place]
@@ -130,13 +119,7 @@ def _advisable(played: Sequence[SimulatedCell]) -> list[int]:
 
 
 def _with_record(advice: Advice, others: Sequence[SimulatedCell], words: str) -> Advice:
-    """Add the run to record to know of the nearest of other cells; no time of it.
-
-    Args:
-        advice: the advice without these.
-        others: cells beyond the recorded evidence that might be better.
-        words: what they might be.
-    """
+    """Name the run to record to know more of the nearest of `others`, cells beyond the evidence."""
     if not others:
         return advice
     nearest = min(others, key=lambda one: (len(one.beyond), _gentleness(one)))
@@ -158,13 +141,11 @@ def _as_fast(one: SimulatedCell, own: SimulatedCell) -> bool:
 
 
 def _gentler(one: SimulatedCell, own: SimulatedCell) -> bool:
-    """Whether something of a cell is less than in the run, and nothing is more."""
     pairs = [*zip(_uses(one), _uses(own), strict=True)]
     return all(a <= b for a, b in pairs) and any(a * _ALIKE <= b and a < b for a, b in pairs)
 
 
 def _uses(one: SimulatedCell) -> tuple[float, ...]:
-    """Return what a cell has at once: partitions, extra replicas, and the rate into a broker."""
     return (one.partitions_at_once, one.peak_extra_replicas, one.broker_bytes_s)
 
 
@@ -177,7 +158,6 @@ def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
 
 
 def _compared(one: SimulatedCell, own: SimulatedCell) -> str:
-    """Say how long a cell takes, and how it differs from the run as it was."""
     if own.actual_s is None:
         its = f"{_shown(own)}, as predicted for it as it was"
     else:

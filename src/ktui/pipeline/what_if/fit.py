@@ -31,12 +31,9 @@ class FitInputs(msgspec.Struct, frozen=True):
 def fetch_fit_inputs(
     inflows: DataFrame, steps: DataFrame, most_moving: DataFrame, runs: DataFrame
 ) -> tuple[Mapping[str, FitInputs], list[tuple[str, str]]]:
-    """Fetch the results of `inflows`, `steps` and `most_reassigning` by cluster, and all run ids.
+    """Fetch the few results of `inflows`, `steps` and `most_reassigning` by cluster.
 
-    The result is small, however long the recordings are.
-
-    Returns:
-        The inputs by cluster, and each run's cluster and id.
+    Returned too are the cluster and id of each run.
     """
     found = fetch_all(
         {
@@ -81,27 +78,16 @@ def fetch_fit_inputs(
 
 
 def most_reassigning(polls: DataFrame) -> DataFrame:
-    """Count the most partitions of a cluster that one poll saw being reassigned.
-
-    Returns:
-        One row for each `cluster_id`: `partitions`.
-    """
+    """Count the most `partitions` of each cluster that one poll saw being reassigned."""
     polls = require_columns(polls, POLLS, ("cluster_id", "reassigning"))
     return polls.groupBy("cluster_id").agg(F.max("reassigning").alias("partitions"))
 
 
 def inflows(intakes: DataFrame, runs: DataFrame) -> DataFrame:
-    """Sum up the bytes into each broker, by the number of replicas that it added at once.
+    """Sum up `ms` and `bytes` into each broker by replicas added `at_once`, and `throttle`.
 
-    A minute counts for the run under way at its first reading.
-
-    Args:
-        intakes: the table INTAKES.
-        runs: the table RUNS, for the run under way at a time.
-
-    Returns:
-        One row for each `cluster_id`, `run_id` (null outside of any run), `broker`, `at_once` and
-        `throttle` (B/s, or null): `ms`, `bytes`.
+    Throttles are in B/s, or null. A minute of INTAKES counts for the run under way at its first
+    reading, `run_id` (or null).
     """
     intakes = require_columns(intakes, INTAKES)
     key = ("cluster_id", "run_id", "broker", "at_once", "throttle")
@@ -113,7 +99,6 @@ def inflows(intakes: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
-    """Add `run_id` of the run under way at time `t`; of several, the one that began last."""
     spans = require_columns(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t")).select(
         "cluster_id", "run_id", "began_t", "ended_t"
     )
@@ -133,16 +118,9 @@ def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
 
 
 def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFrame:
-    """Compute how long each finished step of a run took.
+    """Compute how long each finished step of a run took, and its copying, both in ms.
 
-    Args:
-        run_events: the table RUN_EVENTS, for what a step adds.
-        folds: as returned by `run_folds.run_folds`, for when a step was over.
-        states: the table STATES, for how long replicas were catching up.
-
-    Returns:
-        One row per step: `cluster_id`, `run_id`, `t` (when it began), `over_t`, `leader`, `adding`,
-        `adds` (whether it adds replicas), `took_ms`, `copying_ms`.
+    `adds` tells whether it adds replicas, `t` and `over_t` when it began and was over.
     """
     events = require_columns(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
     begun = events.where("kind = 'step'").select(

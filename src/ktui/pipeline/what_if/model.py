@@ -38,7 +38,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     broker_bytes_s: float = 0.0
     """The highest rate into one broker, bytes a second."""
     free: bool = False
-    """Whether anything was copied without being held up by a throttle."""
     throttle: int = 0
     """The highest throttle that held a copy up, bytes a second; others are as good as none."""
     fewest_at_once: int = 0
@@ -46,7 +45,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     most_at_once: int = 0
     """The most replicas at once into one broker that were copied for `TELLING_S` in all."""
     partitions: int = 0
-    """The most partitions that were being reassigned at one time."""
 
 
 class SimulatedUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,23 +118,18 @@ def untested(tests: HeldOutTests) -> Iterator[str]:
 
 
 def model_too_far_off(error: float | None) -> Iterator[str]:
-    """Yield a reason where the model's error on a run is too large.
-
-    Args:
-        error: (predicted - actual) / actual; None where it is not known.
-    """
+    """Yield a reason where the error (predicted - actual) / actual is too large, or None."""
     if error is not None and not abs(error) <= FARTHEST_OFF:
         yield f"predicted from other runs, this one is {abs(error):.0%} off; record runs like it"
 
 
 _EVEN = 1.0 + SENDING
-"""How many copies a broker has for each that it receives, where nothing tells: it sends as many."""
+"""The copies of a broker for each that it receives, by default: it sends as many."""
 _DECILES = 10
 _MOST_COPIES = 2_000
-"""So many copies of a run tell how many its brokers had in flight: a second of work."""
+"""The latest copies of a run that tell how many its brokers had in flight: a second of work."""
 _FEW = 5
-"""With fewer ratios (one per run and broker) than this, the range is the assumed one, not one of
-percentiles."""
+"""With fewer ratios (one per run and broker), the range is the assumed one, no percentiles."""
 
 
 class InflowSample(msgspec.Struct, frozen=True, gc=False):
@@ -195,15 +188,9 @@ class Model(msgspec.Struct, frozen=True):
     seen: Evidence = Evidence()
     """The recorded evidence, beyond which the model does not carry."""
     assumed: tuple[str, ...] = ()
-    """The figures that no recording shows, under whatever throttle."""
 
     def assumptions(self, throttle: ThrottleRates, onto: Collection[int]) -> tuple[str, ...]:
-        """Return the figures of an answer that no recording shows.
-
-        Args:
-            throttle: under which a run is simulated.
-            onto: the brokers that gain replicas.
-        """
+        """Return the figures behind times onto some brokers that no recording shows."""
         rates = [throttle.of(broker) for broker in onto]
         figures = list(self.assumed)
         if self.seen.throttle == 0 and any(rate is not None for rate in rates):
@@ -222,7 +209,6 @@ class Model(msgspec.Struct, frozen=True):
 
     @property
     def overhead(self) -> StepOverhead:
-        """The seconds of steps beside copying."""
         return StepOverhead(self.joining_s, self.other_s)
 
 
@@ -235,11 +221,7 @@ class RecordedCopy(NamedTuple):
 
 
 class RunLoads:
-    """How many copies the brokers of a run had in flight.
-
-    Args:
-        copies: its copies, of which the last `_MOST_COPIES` count.
-    """
+    """How many copies the brokers of a run had in flight, of its last `_MOST_COPIES`."""
 
     def __init__(self, copies: Iterable[RecordedCopy]) -> None:
         self._seconds: defaultdict[int, float] = defaultdict(float)
@@ -277,12 +259,9 @@ class RunLoads:
 def fit(
     inflows: Collection[InflowSample], steps: Collection[RecordedStep], partitions: int = 0
 ) -> Model | None:
-    """Fit the model; None where nothing was copied.
+    """Fit the model of one cluster, without held-out runs; None where nothing was copied.
 
-    Args:
-        inflows: the samples of one cluster, without those of held-out runs.
-        steps: the steps of one cluster, without those of held-out runs.
-        partitions: the most partitions that were seen being reassigned at one time.
+    `partitions` is the most that were seen being reassigned at one time.
     """
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
@@ -326,7 +305,6 @@ def _evidence(
     steps: Iterable[RecordedStep],
     partitions: int,
 ) -> Evidence:
-    """Sum up the evidence, and what of it a throttle held up."""
     seconds: defaultdict[int, float] = defaultdict(float)
     for one in seen:
         seconds[one.at_once] += one.seconds
@@ -345,7 +323,6 @@ def _evidence(
 
 
 def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
-    """Return the median in whole polls, less the half poll by which a simulated run is late."""
     if not seconds:
         return unknown
     return max(unknown, round(median(seconds) - POLL_S / 2))

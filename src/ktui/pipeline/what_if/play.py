@@ -81,16 +81,11 @@ _MOST_BYTES_S = 2**63 - 2
 
 
 def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridCell, ...]:
-    """Return the grid for when no file names one: multiples of a run's own limits and throttle.
+    """Return multiples of a run's own limits and throttle, for when no file names a grid.
 
     All limits of how much is copied at once change together; `replicas` is the run's, 1, or none.
-
-    Args:
-        own: the run's limits and throttle.
-        partitions: how many move. Without limits of how much is copied at once, the run counts as
-            limited to these.
-        bytes_s: the rate into a broker without a throttle, which stands for the throttle of a run
-            that has none.
+    Without such limits the run counts as limited to its `partitions`, without a throttle to
+    `bytes_s`.
     """
     limits = msgspec.structs.replace(own.limits, brokers=())
     if all(getattr(limits, name) is None for name in _AT_ONCE):
@@ -125,12 +120,7 @@ def _two_digits(bytes_s: float) -> int:
 
 
 def read_grid(path: Path) -> tuple[GridCell, ...]:
-    """Read a grid: every combination of the limits and throttles in a file.
-
-    Raises:
-        FileProblem: the file cannot be read, or has something that is no limit or throttle; names
-            the line.
-    """
+    """Read every combination of the limits and throttles in a file; FileProblem names the line."""
     file = read_yaml(path)
     content = file.convert((), file.data, _File)
     limits = {name: _as_list(values) for name, values in content.limits.items()}
@@ -227,14 +217,12 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: GridCell
     own: bool
-    """Whether the cell is the run's own."""
     predicted_s: float
     low_s: float
     """At most the predicted time; the record sees to that, and to the next one."""
     high_s: float
     """At least the predicted time."""
     partitions_at_once: int
-    """The most partitions in flight at one time."""
     peak_extra_replicas: int
     batches: int
     broker_bytes_s: float
@@ -251,7 +239,6 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     """The figures behind the times that no recording shows."""
 
     def __post_init__(self) -> None:
-        """Let the range hold the predicted time, which advice compares with both of its ends."""
         force_setattr(self, "low_s", min(self.low_s, self.predicted_s))
         force_setattr(self, "high_s", max(self.high_s, self.predicted_s))
 
@@ -297,10 +284,10 @@ def _at(run: SimulatedOutcome, rate: float) -> float:  # only the copying scales
 
 
 def _soonest_s(run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, model: Model) -> float:
-    """Return the duration if brokers take in at once what throttles left them before, in seconds.
+    """The duration, in seconds, if brokers catch up on what throttles left them before.
 
-    Kafka averages the traffic of a throttle over `WINDOW_S`. So after some idle seconds a broker
-    takes in, as fast as it can, what its throttle would have let through in these.
+    Kafka averages the traffic of a throttle over `WINDOW_S`: after idle seconds a broker takes in,
+    as fast as it can, what its throttle would have let through in these.
     """
     rates, free = model.under(throttle), model.under(NO_THROTTLE)
     limits = {broker: throttle.of(broker) for broker in moves.bytes_in}
@@ -320,16 +307,9 @@ def _soonest_s(run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, mod
 
 
 class _Copies(CopiesOfBothEnds):
-    """The replicas being copied, while the throttle changes.
+    """The replicas being copied, while the throttle changes; the last of `spans` stays.
 
-    Args:
-        model: the rates.
-        spans: the throttles; the last one stays.
-
-    Attributes:
-        most_bytes_s: the highest rate into a broker so far.
-        fewest_at_once: the fewest replicas at once into one that copies any; 0 without.
-        most_at_once: the most of them.
+    Most into a broker, in bytes a second, and fewest and most replicas at once are counted.
     """
 
     def __init__(self, model: Model, spans: Sequence[RateSpan]) -> None:

@@ -84,7 +84,7 @@ def simulated_rows(
 
 
 def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None:
-    """Compare the other runs' prediction with the real duration; None for an unsteady run."""
+    """Compare a steady run's real duration with the prediction of the other runs' model."""
     if lasted.held_out is None or not lasted.ms or not run.steady:
         return None
     return simulate_cell(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
@@ -93,12 +93,10 @@ def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None
 def advised_rows(
     rows: Sequence[Mapping[str, Any]], window_s: float | None, tests: HeldOutTests
 ) -> Iterator[dict[str, Any]]:
-    """Add the recommendation and its reason to all rows of one run, and the model's error.
+    """Add to the rows of one run the recommendation, its reason, and the model's error.
 
-    Args:
-        rows: of one run.
-        window_s: seconds in which a run should end; None without a window.
-        tests: of the model, by the runs of the cluster; their errors are added to the ranges.
+    `window_s` is the time in which a run should end, None for any; the errors of `tests` widen
+    ranges.
     """
     error = next(row["error_held_out"] for row in rows if row["own"])
     further = [*untested(tests), *model_too_far_off(error)]
@@ -158,12 +156,7 @@ class Models(msgspec.Struct):
 
 
 def models(figures: Mapping[str, FitInputs], runs: Sequence[tuple[str, str]]) -> Models:
-    """Fit all models.
-
-    Args:
-        figures: the inputs of the fits, by cluster.
-        runs: the cluster and run id of each run.
-    """
+    """Fit models of all clusters on their figures, and of each run's cluster without that run."""
     whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
     held_out = {
         (cluster, run_id): _without(run_id, figures[cluster])
@@ -194,15 +187,8 @@ def what_if(
 ) -> DataFrame:
     """Simulate every run whose start was recorded, in the executors.
 
-    Args:
-        run_events: the table RUN_EVENTS, for plans, sizes and limits.
-        runs: the table RUNS, for which runs ended with every partition done.
-        batches: the table BATCHES, for when the first step began and the last one ended.
-        rates: the table RATES, for the rates that promises chose.
-        models: the models of all clusters; runs of a cluster without one are left out.
-        cells: the limits and throttles, in addition to each run's own; None for multiples of its
-            own.
-        window_s: seconds in which a run should end; None without a window.
+    Runs of a cluster without a model are left out. `cells` come in addition to each run's own; None
+    for multiples of its own. `window_s` is the time in which a run should end; None without one.
     """
     most = _USUAL_CELLS if cells is None else len(cells) + 1
     lots = min(most, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
@@ -227,11 +213,7 @@ def what_if(
 
 
 def _tested(played: DataFrame) -> DataFrame:
-    """Add how the runs of each row's cluster compare with what other runs predict for them.
-
-    These are `tested` runs, with the `least`, `most`, p10 and p90 (`spread`) of the real time as a
-    multiple of the predicted one; null where there are none.
-    """
+    """Add how the real times of `tested` runs compare with predicted ones."""
     times = F.when(F.col("own") & (F.col("error_held_out") > -1), 1 / (1 + F.col("error_held_out")))
     of_cluster = Window.partitionBy("cluster_id")
     return played.select(
@@ -253,10 +235,7 @@ def held_out_tests(row: Mapping[str, Any]) -> HeldOutTests:
 
 
 def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
-    """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`.
-
-    `by_ms` is the time from its first step to that of --by; null without.
-    """
+    """Compute `lasted_ms` of each run (null until its end), `done`, and `by_ms` of --by."""
     runs = require_columns(
         runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions", "by_t")
     )
@@ -279,7 +258,6 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
 
 
 def _driven(rates: DataFrame) -> DataFrame:
-    """Collect the `rates` over time of each run whose rates a promise chose, in order."""
     rates = require_columns(rates, RATES).where("in_flight_ms > 0")
     row = F.struct("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
     of_run = rates.groupBy("cluster_id", "run_id").agg(
@@ -291,10 +269,7 @@ def _driven(rates: DataFrame) -> DataFrame:
 def _lot(
     cells: Sequence[GridCell] | None, lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """Return a function that simulates a run under one lot of the cells.
-
-    A run that cannot be simulated has no rows.
-    """
+    """Return a function that simulates a run under one lot of the cells, where it can be."""
     schema = to_arrow_schema(_PLAYED)
 
     def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
@@ -323,7 +298,6 @@ def _lot(
 
 
 def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
-    """Return a function that adds the advice to a run's cells."""
     schema = to_arrow_schema(WHAT_IF.schema)
 
     def advised(cells: pa.Table) -> pa.Table:
@@ -343,12 +317,7 @@ def grid_near(run: PlayableRun, model: Model) -> tuple[GridCell, ...]:
 
 
 def driven_run(run: PlayableRun, rates: Sequence[Mapping[str, Any]]) -> PlayableRun:
-    """Return a run whose own rates are those that its promises chose over time.
-
-    Args:
-        run: the run by its events.
-        rates: its rows of the table RATES, in order; none where no promise chose a rate.
-    """
+    """Return a run whose own rates are those of its rows of RATES, which its promises chose."""
     if not rates:
         return run
     spans = tuple(

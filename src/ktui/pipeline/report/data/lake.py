@@ -31,8 +31,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 class Tables(Protocol):
     """One whole version of a lake."""
 
-    def dataset(self, table: str) -> Dataset | None:
-        """Return a table's files as a dataset; None where the table has no rows."""
+    def dataset(self, table: str) -> Dataset | None: ...
 
 
 def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
@@ -48,10 +47,7 @@ def stream_records(
     *,
     only: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Iterator[R]:
-    """Read rows as `records` does, a batch at a time.
-
-    `only` returns which rows of a batch to read, where an expression cannot say it.
-    """
+    """Read rows as `records` does, a batch at a time; `only` selects rows of a batch."""
     files = tables.dataset(table)
     if files is None:
         return
@@ -81,11 +77,7 @@ def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set
 def counts_by_poll(
     tables: Tables, where: pc.Expression, of: Iterable[Partition] | None
 ) -> list[tuple[int, int, int]]:
-    """Count the partitions being reassigned and the replicas being added in each poll.
-
-    Returns:
-        The time `t` in ms, the partitions and the replicas of each poll, in order of time.
-    """
+    """Count partitions being reassigned and replicas being added: (t in ms, both) of each poll."""
     files = tables.dataset("samples")
     if files is None:
         return []
@@ -143,11 +135,7 @@ class ArrowLake:
 
     @classmethod
     def open(cls, place: str) -> ArrowLake:
-        """Open the current version of the lake at a path or URI.
-
-        Raises:
-            PipelineProblem: there is no lake, or it cannot be read from this machine.
-        """
+        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         try:
             files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
             folder = fs.SubTreeFileSystem(path, files)
@@ -185,11 +173,7 @@ def _local(place: str) -> tuple[fs.FileSystem, str]:
 
 @contextmanager
 def damage_as_problem(place: str) -> Iterator[None]:
-    """Turn errors of reading tables within the block into a one-line problem.
-
-    Raises:
-        PipelineProblem: a table's files are missing, or not as the pipeline writes them.
-    """
+    """Turn errors of reading tables within the block into a one-line PipelineProblem."""
     try:
         yield
     except (OSError, pa.ArrowException, msgspec.MsgspecError, duckdb.Error) as error:
@@ -216,11 +200,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def choose_subject(tables: Tables, run: str | None, cluster: str | None) -> Subject:
-    """Find the run, by its name or id, or the cluster that the user asked for.
-
-    Raises:
-        PipelineProblem: no run or cluster matches, or several do; names the choices.
-    """
+    """Find the run, by name or id, or the cluster; PipelineProblem names the choices."""
     runs = records(tables, "runs", RunRecord, pc.scalar(value=True))
     if run is not None:
         return _named_run([one for one in runs if cluster in (None, one.cluster_id)], run)
@@ -279,7 +259,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DIGITS = 16
-"""The digits of a segment's checksum by which rows name the segment."""
 
 
 def trace_provenance(
@@ -300,7 +279,6 @@ def trace_provenance(
 
 
 def _segments(lake: ArrowLake, subject: Subject, facts: ReportFacts) -> set[str]:
-    """Return the first 16 digits of the checksums of all segments with data on the subject."""
     cluster = subject.where(of_run=False)
     if subject.run is None:
         return values(lake, "lines", "segment", cluster)

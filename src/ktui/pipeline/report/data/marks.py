@@ -85,10 +85,7 @@ _MISSED_POLLS = 5
 
 
 def recording_gaps(times: Sequence[int], span: Span) -> list[Span]:
-    """Return the times within a span, all in ms, that no poll shows.
-
-    A gap lasts at least 10 s, and more than five times the usual time between two polls.
-    """
+    """Return the times within a span, in ms, that no poll shows: at least 10 s and five polls."""
     began, ended = span
     within = [t for t in times if began <= t <= ended]
     if not within:
@@ -134,10 +131,10 @@ _EDGE_SHARE = 0.02
 
 
 def idle_spans(active: Iterable[Span], span: Span) -> list[Span]:
-    """Return the long times within a span in which nothing is active. All are in ms.
+    """Return the long times within a span, all in ms, in which nothing is active.
 
-    Each lasts at least an hour, and a tenth of the span. A little time next to what is active does
-    not belong to it. What is active may overlap, and be in any order.
+    Each lasts at least an hour, and a tenth of the span, without a little time at both ends.
+    `active` may overlap, in any order.
     """
     began, ended = span
     least = max(_LEAST_MS, int((ended - began) * _LEAST_SHARE))

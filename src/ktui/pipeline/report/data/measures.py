@@ -101,10 +101,7 @@ def inflow(
     gaps: Sequence[Span],
     bins: int,
 ) -> list[Inflow]:
-    """Return what was copied into each broker in each bin of so many ms.
-
-    Bins shorter than a minute come from the samples, longer ones from the rows of `brokers`.
-    """
+    """Return what was copied into each broker in each bin of so many ms."""
     if bins >= MINUTE_MS:
         return merged(minutes, bins)
     files = tables.dataset("samples")
@@ -125,8 +122,7 @@ def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
 def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: int) -> list[Inflow]:
     """Sum up the growth of the replicas being added, by bins of this length, in ms.
 
-    The rules are those of the table `brokers`; growth is spread evenly over the time between two
-    readings. What grew across a gap is left out.
+    As in the table `brokers`; growth is spread over the time between two readings, but across gaps.
     """
 
     def read(columns: Sequence[str]) -> pa.RecordBatchReader:
@@ -140,7 +136,6 @@ def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: i
 
 
 def _by_key(samples: pa.RecordBatchReader, sql: str, of: Mapping[str, Any]) -> dict[_Key, Any]:
-    """Run a query on samples whose rows are a broker, the start of a bin, and a value."""
     found = queried({"samples": samples}, sql, of)
     return {(each["broker"], each["bin"]): each["value"] for each in found}
 
@@ -215,7 +210,6 @@ def _times(found: Sequence[Interval]) -> pc.Expression:
 def _telling_samples(
     tables: Tables, by_partition: _Stalls, samples: pc.Expression
 ) -> Mapping[tuple[Partition, int], list[Sample]]:
-    """Return one sample for each cause that the samples of a stall show, by the stall's start."""
     keys = list(by_partition)
     names = pa.array([f"{key.topic} {key.partition} {key.topic_id}" for key in keys], pa.string())
 
@@ -237,7 +231,6 @@ def _telling_samples(
 
 
 def _stall_at(stalls_: Sequence[Interval], t: int) -> Interval | None:
-    """Return the stall of a partition whose cause a sample at this time shows."""
     place = bisect_right(stalls_, t, key=lambda one: one.began) - 1
     if place < 0:
         return None

@@ -163,7 +163,7 @@ def scale_axis(
 ) -> JSON:
     """Return an axis of positive numbers: logarithmic where they differ by a factor of ten.
 
-    Ticks stand at round numbers, which `steps` are in order, or at multiples of one.
+    Ticks stand at multiples of `steps`, which are in order.
     """
     low, high = min(values), max(values)
     log = low > 0 and high >= _LOG_FROM * low
@@ -232,9 +232,9 @@ def lasted(ms: float) -> str:
 
 
 def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
-    """Return about 400 equally spaced moments in ms at most, at least 1 s apart, with both ends.
+    """Return at most about 400 equally spaced moments, in ms and 1 s apart or more.
 
-    The spans to cut, in order, get no moments but their ends.
+    Both ends are among them; the spans to cut have no moments but their ends.
     """
     began, ended = span
     left = ended - began - sum(to - since for since, to in cut)
@@ -270,10 +270,7 @@ def outside(spans: Iterable[Span], cut: Sequence[Span]) -> Iterator[Span]:
 
 
 def held(values: Iterable[tuple[Span, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
-    """Return the points of a line of values that each hold for a time.
-
-    Where there is none, and in each gap of the recording, is a point without a value.
-    """
+    """Return the points of a line of values that each hold for a time, broken by gaps."""
     points: list[tuple[int, V | None]] = []
     for span, value in values:
         for began, ended in outside([span], gaps):

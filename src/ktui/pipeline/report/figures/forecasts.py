@@ -222,7 +222,6 @@ def limits_words(limits: str, *, in_full: bool = True) -> str:
 
 
 def _names(tried: Sequence[WhatIf]) -> dict[str, str]:
-    """Name all limits that were tried; leave out words that are the same in all names."""
     words = {tuple(json.loads(one.limits).get(name) for name in _WORDS) for one in tried}
     return {one.limits: limits_words(one.limits, in_full=len(words) > 1) for one in tried}
 
@@ -244,7 +243,6 @@ def _looseness(throttle: str) -> tuple[float, str]:
 
 
 def _rate(throttle: str) -> str:
-    """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
     if throttle == _DRIVEN:
         return throttle
     rates = parse_throttle_rates(throttle)

@@ -97,10 +97,9 @@ def events_figure(facts: ReportFacts) -> Figure | str:
 
 
 def weightiest(marks_: Sequence[Mark]) -> Sequence[Mark]:
-    """Return the signs that other figures over time have, in order of time.
+    """Return at most `MOST_SIGNS` signs, in order of time.
 
-    Beyond `MOST_SIGNS`, brokers go before pauses, limits, throttles and the rest, and what lasted
-    longer before what was shorter.
+    Brokers go before pauses, limits, throttles and the rest, then what lasted longer.
     """
     if len(marks_) <= MOST_SIGNS:
         return marks_
@@ -221,7 +220,6 @@ def _cut_mark(cut: Span) -> Mark:
 
 
 def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
-    """Describe a sign, and those so close that they cannot be pointed at."""
     close = [other for other in strip if abs(other.t - mark.t) <= near]
     place = close.index(mark)
     first = max(0, min(place - _MOST_NEAR // 2, len(close) - _MOST_NEAR))

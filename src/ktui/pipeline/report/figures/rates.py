@@ -35,8 +35,6 @@ _HELD = "rate_held"
 
 
 class _Source(msgspec.Struct, frozen=True):
-    """The look of the rates of one source, and its name."""
-
     words: str
     colour: str
     dash: str
@@ -243,7 +241,6 @@ def brokers_figure(facts: ReportFacts) -> Figure | str:
 
 
 def _bin_text(bins: int) -> str:
-    """Name the length of a bin: "5 s", "minute", "15 minutes", "2 hours"."""
     seconds = bins // 1000
     if seconds < _MINUTE_S:
         return f"{seconds} s"

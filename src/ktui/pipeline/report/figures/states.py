@@ -85,7 +85,6 @@ def states_figure(facts: ReportFacts) -> Figure | str:
 def _gaps(
     move: MoveRecord, of: Mapping[Partition, Sequence[Interval]], end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans within a move in which no poll shows its state: it has not vanished."""
     known, ended = move.began, end if move.ended is None else move.ended
     for interval in of.get(move.key, ()):
         if known < min(interval.began, ended):
@@ -184,10 +183,7 @@ def _shown(count: int | None) -> str:
 def peaks(
     times: Sequence[int], counts: Sequence[int], moments: Sequence[int], gaps: Sequence[Span]
 ) -> list[int | None]:
-    """Return the highest count from each moment to the next; None within a gap.
-
-    All are in order, and the ends of all gaps are among the moments.
-    """
+    """Return the highest count from each moment to the next; None within a gap, all in order."""
     polled = set(times)
     closed = {
         moment

@@ -159,7 +159,6 @@ def _limits(happened: Sequence[Happened]) -> Iterable[LimitsSince]:
 def _slowest(
     facts: ReportFacts, tables: Tables, samples: pc.Expression, polls_ms: float
 ) -> Sequence[Sample]:
-    """Read some samples of the moves that took longest, their share by the polls in each ms."""
     end = facts.span[1]
     longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.key))[:MOST_CURVES]
     if not longest:

@@ -160,7 +160,6 @@ def _copied(facts: ReportFacts) -> int | None:
 
 
 def _copied_unseen(facts: ReportFacts) -> bool:
-    """Whether a move was to bring a partition onto a broker and no size of it was seen there."""
     unseen = (move for move in facts.moves if move.bytes is None and move.original is not None)
     return any(set(move.target or ()) - set(move.original or ()) for move in unseen)
 
@@ -290,7 +289,6 @@ def page(facts: ReportFacts, provenance: Provenance) -> str:
 
 
 def _unbroken(text: str) -> Markup:
-    """Escape a text, and keep lines from breaking within an option such as --by, or a date."""
     whole = _WHOLE.sub(r'<span class="whole">\1</span>', str(escape(text)))
     return Markup(whole)  # noqa: S704 - escaped above
 
