@@ -1,8 +1,8 @@
 """Files and folders that survive a power cut, and what may be written where.
 
-Every file that a person names is written by one rule. A link is followed to its regular file. Only
-a regular file or a new name is replaced, atomically. Named pipes, character devices and the
-process's own streams are written through. Anything else is refused: a rename would remove it.
+Every file that a person names is written by one rule: links are followed, a regular file or a new
+name is replaced atomically, and named pipes, character devices and the process's own streams are
+written through. Anything else is refused: a rename would remove it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible to the owner only (mode 0700).
-
-    Folders that exist keep their mode.
-
-    Raises:
-        OSError: a folder cannot be created.
-    """
+    """Create a folder and missing parents, accessible to the owner only (mode 0700)."""
     missing = [folder]
     while not missing[-1].parent.exists():
         missing.append(missing[-1].parent)
@@ -62,15 +56,9 @@ def make_folder(folder: Path) -> None:
 
 
 def copy_new(source: int, path: Path) -> None:
-    """Copy an open file to a new path, accessible to the owner only (mode 0600).
+    """Copy an open file, from its current position, to a new path of mode 0600.
 
-    Args:
-        source: the file's descriptor; reading starts at its current position.
-        path: the path of the copy.
-
-    Raises:
-        FileExistsError: something exists at that path.
-        OSError: the copy cannot be written; no part of it remains.
+    FileExistsError if something is there; no part remains where the copy fails.
     """
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as new:
         try:
@@ -98,11 +86,7 @@ class Place(NamedTuple):
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[BinaryIO]:
-        """Open a stream for writing; a named pipe is waited for until somebody reads it.
-
-        Raises:
-            OSError: it cannot be opened, or it is no stream any more.
-        """
+        """Open a stream for writing; a named pipe is waited for until somebody reads it."""
         if self.own_stream is not None:  # opening it by name would begin a regular file anew
             descriptor = os.dup(self.own_stream)
         else:
@@ -114,11 +98,7 @@ class Place(NamedTuple):
 
 
 def find_place(path: Path) -> Place:
-    """Find out how a file that a person names is written.
-
-    Raises:
-        OSError: nothing can be written there; its `strerror` is the reason and the fix.
-    """
+    """Find out how a file that a person names is written; an OSError has the reason and the fix."""
     own = _own_stream(path)
     if own is not None:
         os.fstat(own)  # a closed one raises
@@ -131,14 +111,7 @@ def find_place(path: Path) -> Place:
 
 
 def write_output(path: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Write a file that a person has named: through a stream, else as `write_whole` does.
-
-    Args:
-        mode: the file's mode; None keeps that of the old one, or follows the umask.
-
-    Raises:
-        OSError: the file cannot be written; its `strerror` is the reason, for some with the fix.
-    """
+    """Write a file that a person has named: through a stream, else as `write_whole` does."""
     place = find_place(path)
     if not place.is_stream:
         _replace(place, content, mode)
@@ -148,18 +121,10 @@ def write_output(path: Path, content: bytes, *, mode: int | None = None) -> None
 
 
 def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None:
-    """Replace a regular file atomically, or make a new one.
+    """Replace a regular file atomically, or make a new one; no part remains after an OSError.
 
-    The old file stays until the new one is complete. Several processes may do this at once: each
-    writes its own temporary file, and the last rename wins.
-
-    Args:
-        path: the file; a link is followed.
-        mode: the file's mode; None keeps that of the old one, or follows the umask.
-
-    Raises:
-        OSError: the file cannot be written, or is not a regular one; no part of the new one
-            remains.
+    Several processes may do this at once: each writes its own temporary file, and the last rename
+    wins. `mode` None keeps that of the old file, or follows the umask.
     """
     place = find_place(path)
     if place.is_stream:
@@ -169,11 +134,7 @@ def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that a rename onto a path of ktui's own replaces a regular file, or nothing.
-
-    Raises:
-        OSError: a link, a named pipe, a device or the like is there.
-    """
+    """Raise OSError unless a rename onto ktui's own path replaces a regular file, or nothing."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         words = "it is not a regular file. Remove it, or move it away"
         raise OSError(errno.EINVAL, words, str(path))

@@ -36,10 +36,7 @@ MOST_BYTES = 1024**2
 """Most bytes read of a file with settings, secrets, a story or a theme."""
 
 _OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-"""Paths of a shell's `<(...)` and of standard input.
-
-A pipe is allowed here: it has a writer already, so reading it ends.
-"""
+"""Paths of a shell's `<(...)` and of standard input: pipes that have a writer, so reading ends."""
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -61,11 +58,7 @@ class TooLarge(Unreadable):
 
 
 def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """Read a whole file.
-
-    Raises:
-        Unreadable: the file is missing, not a regular file, or larger than `most_bytes`.
-    """
+    """Read a whole regular file of at most `most_bytes`, or raise Unreadable."""
     with open_input(path, most_bytes) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -74,14 +67,7 @@ def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def read_pipe(path: Path, most_bytes: int) -> bytes:
-    """Read a named pipe until its writer closes it; waits for the writer, as a shell does.
-
-    Args:
-        most_bytes: a byte more is read of a longer text.
-
-    Raises:
-        Unreadable: it cannot be read.
-    """
+    """Read a named pipe until its writer closes it, or a byte more than `most_bytes`."""
     try:
         with path.open("rb") as pipe:
             return pipe.read(most_bytes + 1)
@@ -90,11 +76,7 @@ def read_pipe(path: Path, most_bytes: int) -> bytes:
 
 
 def expand_home(path: Path | str) -> Path:
-    """Expand `~` and `~ada` in a path as a shell does.
-
-    Raises:
-        Unreadable: there is no user of that name.
-    """
+    """Expand `~` and `~ada` in a path as a shell does; Unreadable without such a user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -103,12 +85,7 @@ def expand_home(path: Path | str) -> Path:
 
 @contextmanager
 def open_input(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes.
-
-    Raises:
-        Unreadable: as in `read_input`. An OSError or ValueError of the caller's `with` block
-            becomes one too.
-    """
+    """Open a file for reading bytes; an OSError or ValueError within becomes Unreadable."""
     try:
         # Without O_NONBLOCK, opening a named pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

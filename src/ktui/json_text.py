@@ -21,10 +21,7 @@ def encode(value: Any) -> str:
 
 
 def shown_json(text: str) -> str:
-    r"""Escape characters that could drive or deceive a terminal, in JSON's notation: `\u202e`.
-
-    JSON itself must escape only the first 32 characters. Parsed values stay the same.
-    """
+    r"""Escape what could drive or deceive a terminal, in JSON's notation: `\u202e`."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
@@ -38,12 +35,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def decode_untrusted(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
-    """Decode JSON.
-
-    Raises:
-        msgspec.DecodeError: the text does not fit the decoder's type, is not UTF-8, or is nested
-            too deep.
-    """
+    """Decode JSON, with DecodeError also for what is not UTF-8, or nested too deep."""
     try:
         return decoder.decode(text)
     except UnicodeDecodeError as error:
@@ -53,11 +45,7 @@ def decode_untrusted(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
 
 
 def checked_moment(moment: datetime) -> datetime:
-    """Return the moment unchanged, if it can be shown in every time zone.
-
-    Raises:
-        ValueError: the moment has no time zone, or is before 1970 or after 9998.
-    """
+    """Return a moment that every time zone can show (with a zone, 1970 to 9998), or ValueError."""
     if moment.tzinfo is None:
         raise ValueError("a time without a time zone")
     if not _EARLIEST <= moment < _LATEST:

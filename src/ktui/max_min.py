@@ -11,14 +11,9 @@ def max_min_rates(
     """Share capacities max-min fairly, by progressive filling.
 
     No flow can get more unless another flow, of the same rate or a lower one, gets less.
-
-    Args:
-        capacities: the capacity of each resource, in bytes per second; infinity if it never binds.
-        classes: groups of flows that use the same resources. Each is the resources' indexes, at
-            least one of them of finite capacity, and the number of flows (at least one).
-
-    Returns:
-        The rate of a single flow of each class, in bytes per second.
+    Capacities, in bytes per second, are infinite where they never bind. A class is the resources'
+    indexes, at least one of finite capacity, and its number of flows, at least one. Returns the
+    rate of one flow of each class.
     """
     users, flows = _users(len(capacities), classes)
     rates: list[float | None] = [None] * len(classes)
@@ -46,7 +41,6 @@ def max_min_rates(
 def _users(
     resources: int, classes: Sequence[tuple[tuple[int, ...], int]]
 ) -> tuple[list[list[int]], list[int]]:
-    """Return the classes that use each resource, and their number of flows."""
     users: list[list[int]] = [[] for _ in range(resources)]
     flows = [0] * resources
     for number, (used, count) in enumerate(classes):

@@ -75,8 +75,7 @@ def as_count(count: int, noun: str, nouns: str = "") -> str:
 def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]:
     """Scale a value to the first unit in which it has at most three digits.
 
-    Returns:
-        The number, with one decimal below ten (but never in the smallest unit), and its unit.
+    Numbers have one decimal below ten, but never in the smallest unit.
     """
     value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
     exponent = 0

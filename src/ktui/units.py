@@ -1,7 +1,6 @@
 """Parse sizes, rates, times and shares, `4GiB`, `50MB/s`, `2m30s`, `30%`, and moments.
 
-Each quantity is a type of its own, so that a record's field can have it. `parse_quantity` is
-msgspec's decoding hook for them. A moment is a time of day, or a date and time.
+Each quantity is a type of its own, so that a record's field can have it.
 """
 
 from __future__ import annotations
@@ -41,11 +40,7 @@ class Share(float):
 
 
 def parse_quantity(kind: type, value: Any) -> Any:
-    """Parse a quantity from a file: a number in the base unit, or text with a unit.
-
-    Raises:
-        ValueError: the value is not such a quantity; the message names the expected form.
-    """
+    """Parse a quantity from a file: a number in the base unit, or text; else ValueError."""
     if kind is Size:
         return Size(_bytes(value, "expected a size such as 50MB, 4GiB or a count of bytes"))
     if kind is Rate:
@@ -59,11 +54,7 @@ def parse_quantity(kind: type, value: Any) -> Any:
 
 
 def parse_typed(kind: type, text: str) -> Any:
-    """Parse a quantity that was typed: with a unit, or digits alone in the base unit.
-
-    Raises:
-        ValueError: as `parse_quantity`.
-    """
+    """Parse a quantity that was typed: with a unit, or digits alone in the base unit."""
     return parse_quantity(kind, int(text) if text.isdecimal() else text)
 
 

@@ -80,9 +80,7 @@ class YamlFile:
     ) -> T:
         """Check `value`, found at `keys`, against a msgspec type; `hook` decodes our own types.
 
-        Raises:
-            FileProblem: the value does not fit. The error names the line and the offending key,
-                and for a misspelt key the closest known one.
+        FileProblem names the line and the offending key, with the closest known one.
         """
         try:
             return msgspec.convert(value, to, dec_hook=hook)
@@ -99,12 +97,7 @@ class YamlFile:
 
 
 def read_yaml(path: Path, most_bytes: int = MOST_BYTES) -> YamlFile:
-    """Parse a file that holds one YAML document.
-
-    Raises:
-        FileProblem: the file is unreadable, larger than `most_bytes` or not YAML, or it has a key
-            twice. The error names the line.
-    """
+    """Parse a file that holds one YAML document with no key twice; FileProblem names the line."""
     try:
         text = read_input(path, most_bytes).decode()
     except (Unreadable, UnicodeDecodeError) as error:
@@ -141,10 +134,7 @@ def read_yaml(path: Path, most_bytes: int = MOST_BYTES) -> YamlFile:
 
 
 def _loader(text: str) -> yaml.SafeLoader | yaml.CSafeLoader:
-    """Return what parses a text: libyaml for a large one, which it reads many times faster.
-
-    A text with a mistake goes to PyYAML, whose words `read_yaml` knows.
-    """
+    """Return libyaml for a large text, which is faster; `read_yaml` knows PyYAML's words only."""
     quick = len(text) > _LARGE and yaml.__with_libyaml__ and _is_shallow(text)
     return yaml.CSafeLoader(text) if quick else yaml.SafeLoader(text)
 
@@ -178,10 +168,7 @@ def _odd_line(node: yaml.Node) -> int | None:
 
 
 def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
-    """Return PyYAML's message with the fix, and without the value that it quotes.
-
-    A tag or an alias that it quotes may be a password.
-    """
+    """Return PyYAML's message with the fix, without what it quotes: it may be a password."""
     words = str(error.problem)
     shown = re.sub(r"\b(tag|tag handle|alias|anchor) '.*", r"\1", words, flags=re.DOTALL)
     if shown != words:

@@ -22,7 +22,6 @@ class PairRate(msgspec.Struct, frozen=True):
     """The rate at which one replica was copied from one broker to another."""
 
     leader: int
-    """The broker that led the partition during the copy."""
     adding: int
     bytes_s: Spread
 
@@ -40,7 +39,6 @@ class StallCause(msgspec.Struct, frozen=True):
     """A cause of stalled replicas, with counts."""
 
     cause: str
-    """The cause, in the words of the live view."""
     count: NonNegativeInt
     seconds: float
 
@@ -73,7 +71,6 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, str | NonNegativeInt | None]
     """Values by option of `ktui start`, without dashes; null lifts a limit."""
     throttle: str
-    """The value for `--throttle`; `none` for no throttle."""
     predicted_s: float
     low_s: float
     high_s: float
@@ -82,10 +79,7 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     driven_by: str | None = None
     """The promises that chose its rates, such as `by`; None for none."""
     held_out_error: float | None
-    """(predicted - actual) / actual of that run, predicted from other runs.
-
-    None where no other run can predict it.
-    """
+    """(predicted - actual) / actual of that run, by other runs; None where none can predict it."""
     assumed: tuple[str, ...] = ()
     """The figures behind these times that no recording shows."""
     reason: str
@@ -102,8 +96,9 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """The recording that would be needed, or a note that nothing fits or would be better."""
     record: str | None = None
-    """The options of `ktui start` to record a run with, to know more; None where nothing is known
-    that might be better."""
+    """The options of `ktui start` for a run to record, to know more; None if nothing might be
+    better.
+    """
 
 
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +120,6 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     withheld: tuple[Withheld, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse times that cannot be shown."""
         for moment in (self.began, self.ended):
             if moment is not None:
                 checked_moment(moment)
@@ -142,7 +136,6 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[ClusterInsights, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
         if self.made_at is not None:
             checked_moment(self.made_at)
 
@@ -161,21 +154,13 @@ class _Versioned(msgspec.Struct):
 
 
 def insights_in(folder: Path) -> Insights:
-    """Return the insights of a lake or a state directory; empty insights if it has none.
-
-    Raises:
-        FileProblem: the file cannot be read; the message includes the fix.
-    """
+    """Return the insights of a folder, empty without a file; FileProblem has the fix."""
     path = folder / NAME
     return read_insights(path) if path.exists() else Insights()
 
 
 def read_insights(path: Path) -> Insights:
-    """Read insights from a file.
-
-    Raises:
-        FileProblem: the file is missing or cannot be read; the message includes the fix.
-    """
+    """Read insights from a file; FileProblem has the fix."""
     try:
         text = read_input(path, _MOST_BYTES)
     except Unreadable as why:
@@ -186,10 +171,7 @@ def read_insights(path: Path) -> Insights:
 
 
 def insights_of(folder: Path, cluster_id: str) -> ClusterInsights | None:
-    """Return a state directory's insights into a cluster; None if it has none.
-
-    Callers can do without: a file that cannot be read counts as empty.
-    """
+    """Return a state directory's insights into a cluster; None without a readable file of it."""
     try:
         return insights_in(folder).of(cluster_id)
     except FileProblem:
@@ -202,11 +184,7 @@ def encode(insights: Insights) -> bytes:
 
 
 def publish_insights(insights: Insights, folder: Path) -> None:
-    """Write insights where a live view finds them, and keep those of other clusters.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write insights where a live view finds them, and keep those of other clusters."""
     make_folder(folder)
     try:
         before = insights_in(folder).clusters
@@ -236,10 +214,10 @@ _OF_BROKERS = "brokers"
 
 
 def limit_options(limits: Limits) -> Options:
-    """Return the options that a new run needs for these limits, beside those of single brokers.
+    """Return the options that a new run needs for these limits, but for those of single brokers.
 
-    Named are all that differ from what Kafka's own tool does, and from the defaults of `ktui start`
-    with these named.
+    Named are all that differ from Kafka's own tool, and from the defaults of `ktui start` with
+    these.
     """
     chosen = _by_option(limits)
     named = {name: value for name, value in chosen.items() if value != _KAFKAS[name]}

@@ -21,7 +21,6 @@ class Spread(msgspec.Struct, frozen=True):
     p50: NonNegative
     p90: NonNegative
     count: NonNegativeInt
-    """The number of measurements."""
 
 
 _EXTRAPOLATION = 2
@@ -31,8 +30,7 @@ _EXTRAPOLATION = 2
 class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that adds n replicas at once takes in R n / (n + h) bytes a second.
 
-    The rate is R for many replicas at once, and R / (1 + h) for a single one. Under a throttle T,
-    a broker takes in at most e T.
+    The rate is R for many replicas, and R / (1 + h) for one. Under a throttle T, it is at most e T.
     """
 
     most_bytes_s: Annotated[float, msgspec.Meta(gt=0)]
@@ -49,15 +47,11 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     """The rate of the fastest brokers as a share of the curve's: p90."""
 
     unthrottled_runs: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """How many runs showed R: of each, copies that no throttle held up were seen for ten seconds.
-
-    A run's machines are as busy as they are in its hour, so one run says little of the next.
-    """
+    """How many runs showed R: each for ten seconds of copies that no throttle held up."""
 
     known_to: NonNegative | None = None
-    """The highest throttle, in bytes a second, where a throttle held up every copy.
-
-    The speed of copies above that throttle is assumed, and so is R. None where R was seen.
+    """The highest throttle (bytes a second) where one held up every copy, and R is assumed; else
+    None.
     """
 
     def carries(self, throttle: int | None) -> bool:
@@ -77,11 +71,7 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The speed of earlier runs on the same cluster.
-
-    The last fields say what these runs were like: a run that is unlike them may be unlike their
-    speed. Insights files of earlier versions lack them.
-    """
+    """The speed of earlier runs on the same cluster, and what they were like, where known."""
 
     replica_bytes_s: Spread
     """Bytes a second into one replica that is being added, over whole moves."""
@@ -92,13 +82,12 @@ class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
     runs: NonNegativeInt
     """The number of runs behind these figures; 0 if they come from other people's moves."""
     alone: dict[int, NonNegative] = {}
-    """Bytes a second into a single replica without a throttle, by receiving broker. The curve has
-    the usual rate, for the other brokers."""
+    """Bytes a second into a single replica without a throttle, by receiver, where it is not usual.
+    """
     onto: tuple[int, ...] = ()
     """The brokers that received copies; empty where that is not known."""
     throttle: NonNegativeInt | None = None
-    """The highest throttle of copies, in bytes a second; None where no copy had one, or where that
-    is not known."""
+    """The highest throttle of copies, in bytes a second; None where none had one, or is known."""
     largest: NonNegativeInt | None = None
     """The bytes of the largest partition; None where that is not known."""
     brokers: NonNegativeInt | None = None
@@ -107,6 +96,5 @@ class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the last of these copies were seen; None where that is not known."""
 
     def __post_init__(self) -> None:
-        """Refuse a time that cannot be shown."""
         if self.at is not None:
             checked_moment(self.at)

@@ -32,15 +32,10 @@ LARGE_BYTES = 10 * 1024**3
 def decide_steps(roster: Roster, others: Usage = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
 
-    Begun partitions go on before others begin; those that operators have called off and urgent ones
-    do both before the rest. Internal ones that go last begin once no other waits to begin. A
-    decision costs as much as the moves it takes. While a place is free,
-    it also costs the number of kinds of waiting first steps. It never costs the number of waiting
-    partitions.
-
-    Args:
-        roster: the state of each partition; unchanged.
-        others: what other people's reassignments take of the limits.
+    Begun partitions go on before others begin; called-off and urgent ones do both before the rest.
+    Internal ones that go last begin once no other waits to begin. A decision costs as much as the
+    moves it takes and, while a place is free, the number of kinds of waiting first steps: never the
+    number of waiting partitions. `others` is what other people's reassignments take.
     """
     return _Deciding(roster, others).decision()
 
@@ -48,9 +43,8 @@ def decide_steps(roster: Roster, others: Usage = NOTHING_FOREIGN) -> Decision:
 def cut_batch_size(roster: Roster) -> int:
     """Return how many partitions are to be ready before they are cut while others still add.
 
-    Until the cut, brokers hold the old replicas and the new. So large partitions wait for fewer.
-    L counts each leader that a cut moves, and K each cut, so both also cap how many wait for each
-    other.
+    Until the cut, brokers hold the old replicas and the new, so large partitions wait for fewer. L
+    counts leaders that a cut moves, and K each cut: both also cap how many wait together.
     """
     limits = roster.limits
     batch_size = limits.cut_together or limits.partitions or _usual_batch_size(roster)
@@ -64,10 +58,9 @@ def _usual_batch_size(roster: Roster) -> int:
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
-    """Return the ready partitions to cut now, though steps are adding.
+    """Return the ready partitions to cut now, C at a time, though steps are adding.
 
-    Partitions that go first wait for no other, and neither do internal ones, of whose leaders one
-    moves at a time. The rest are cut C at a time.
+    Those that go first, and internal ones, of whose leaders one moves at a time, wait for no other.
     """
     due = {tp for tp in roster.ready if _waits_for_no_other(roster, tp)}
     batch_size = cut_batch_size(roster)
@@ -87,8 +80,6 @@ def wave_in_progress(roster: Roster) -> bool:
 
 
 class _Deciding:
-    """One decision, built up move by move."""
-
     def __init__(self, roster: Roster, others: Usage) -> None:
         self._roster = roster
         self._limits = roster.limits
@@ -139,7 +130,6 @@ class _Deciding:
         return sorted(left, key=self._roster.rank)
 
     def _cut(self, ready: Iterable[TopicPartition]) -> None:
-        """Cut partitions that hold no place, as far as L allows."""
         for tp in ready:
             step = self._fitting(tp)
             if step is not None:
@@ -148,10 +138,9 @@ class _Deciding:
     def _begin(self, until: Precedence) -> None:
         """Fill the free places from the queue, in its order.
 
-        "We disallow those which would involve leader movement over the limit and instead if
-        possible add reassignments that involve no leader movement" (KIP-435). So with L,
-        partitions that move leadership come first. In wave mode, partitions begin only when the
-        whole last wave has ended (KIP-1335); urgent ones join the wave in progress.
+        With L, partitions that move leadership come first ("if possible add reassignments that
+        involve no leader movement", KIP-435). In wave mode, partitions begin only when the whole
+        last wave has ended (KIP-1335); urgent ones join the wave in progress.
         """
         if self._limits.leader_movements is None:
             self._begin_among(self._fits_to_begin, until)
@@ -186,7 +175,6 @@ class _Deciding:
                 return
 
     def _others_wait(self) -> bool:
-        """Whether a partition that goes before the last internal ones still waits to begin."""
         waiting = self._roster.queue.first(len(self._taken) + 1)
         left = next((tp for tp in waiting if tp not in self._taken), None)
         return left is not None and self._roster.rank(left)[0] < Precedence.INTERNAL_LAST
@@ -308,15 +296,9 @@ def waiting_for(
 ) -> WaitsFor | None:
     """Return the reason why a partition waits; None if it goes with the next decision.
 
-    Args:
-        roster: at least the partitions that have begun.
-        tp: a partition that is not in flight, not blocked and not held. If absent from the roster,
-            it has not begun.
-        situation: its present state.
-        steps: the steps of which it may take any one next; at least one.
-        others: what other people's reassignments take of the limits.
-        urgent: whether it goes as an urgent one.
-        yields: whether others that wait to begin do so before it.
+    `roster` has at least the partitions that have begun: one that is absent has not. `tp` is not in
+    flight, blocked or held, and may take any one of `steps` next. `yields`: others that wait to
+    begin do so before it.
     """
     room = Room(roster, others)
     if room.is_closed(among_urgent=urgent):

@@ -1,12 +1,9 @@
 """The operator's limits, one table: how much may move at once, and how (KIP-435, KIP-1335).
 
-A limit is a field of `Limits` and a row of `NUMBERS`. Its option, its key in config files and JSON,
-its field in forms, its use while a run goes on, the words when it is full, and its part in every
-forecast follow from that row; the rule itself is `costs`.
-
-`costs` decides by a `Demand`, so what a rule needs to know of a step must be a fact of it. What a
-run knows of its cluster comes from the first events of its journal (sizes with each partition, the
-racks of brokers), and reaches `Demand` through the `Roster`.
+A limit is a field of `Limits` and a row of `NUMBERS`: its option, keys, use, words and part in
+forecasts follow from that. The rule itself is `costs`, which decides by a `Demand`, so what a rule
+needs to know of a step must be a fact of it. What a run knows of its cluster comes from its
+journal's first events, and reaches `Demand` through the `Roster`.
 """
 
 from __future__ import annotations
@@ -33,8 +30,9 @@ class Shape(enum.StrEnum):
     KIP_435 = "kip-435"
     """Add and elect the preferred leader first, then drop and add together."""
     WHOLE = "whole"
-    """The whole change in one request and without an election, as kafka-reassign-partitions asks
-    for it. The rules of the other shapes do not hold: a partition may fall below min ISR."""
+    """The whole change in one request without an election, as kafka-reassign-partitions does: a
+    partition may fall below min ISR.
+    """
 
 
 class Mode(enum.StrEnum):
@@ -50,8 +48,10 @@ class Order(enum.StrEnum):
     """The order in which partitions begin."""
 
     LONG_FIRST = "long-first"
-    """First the few partitions whose copies take long, the longest first; then as `TOPIC`. Gentle
-    only."""
+    """First the few partitions with the longest copies, longest first; then as `TOPIC`.
+
+    Gentle only.
+    """
     TOPIC = "topic"
     """By topic and partition, as in KIP-1335."""
     SIZE_DESC = "size-desc"
@@ -61,7 +61,7 @@ class Order(enum.StrEnum):
 
 
 class InternalOrder(enum.StrEnum):
-    """When the partitions of Kafka's own topics begin, as against all others. Gentle only.
+    """When partitions of Kafka's own topics begin, as against all others. Gentle only.
 
     With `FIRST` and `LAST`, one leader of such a partition moves at a time, whatever L is.
     """
@@ -124,13 +124,11 @@ class FullWords(msgspec.Struct, frozen=True):
     """What follows the numbers in a cell."""
 
     def cell(self, letter: str, full: Full, figure: Callable[[int], str]) -> str:
-        """Return the reason for a cell."""
         foreign = f", {full.others:,} foreign" if full.others else ""
         used = f"{letter} {figure(full.used)} of {figure(full.most)}"
         return f"{used}{self.short.format(at=full.at)}{foreign}"
 
     def sentence(self, letter: str, full: Full, figure: Callable[[int], str] | None) -> str:
-        """Return the reason as a sentence; bytes have a figure of their own."""
         own = "its own " if full.own else ""
         most = as_count(full.most, self.unit) if figure is None else figure(full.most)
         used = f"{full.used:,}" if figure is None else figure(full.used)
@@ -154,8 +152,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """The default of a new run, for the help."""
     at: tuple[At, ...]
     costs: Callable[[Demand], Iterable[tuple[Place, int]]] | None = None
-    """What a step takes of the limit while it is in flight, and where. None for the limits with
-    rules of their own: P, K and those of one partition's steps."""
+    """What a step in flight takes, and where; None for P, K and limits of one partition."""
     in_bytes: bool = False
     """Measured in bytes: full once so many are in use, so the last step may exceed it."""
     counts_others: bool = False
@@ -177,7 +174,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return not {At.PARTITION, At.CLUSTER, At.REQUEST}.intersection(self.at)
 
     def figure(self, value: int) -> str:
-        """Return a number as it is shown: `6,000`, `64 MiB`."""
         return as_bytes(value) if self.in_bytes else f"{value:,}"
 
     def why_full(self, full: Full) -> tuple[str, str]:
@@ -436,29 +432,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_receiver(self) -> bool:
-        """Whether the brokers that copies go to matter: B or W is set."""
         return self._counted_at(At.RECEIVER)
 
     @property
     def by_leader(self) -> bool:
-        """Whether the brokers that copies come from matter: S or W is set."""
         return self._counted_at(At.LEADER)
 
     @property
     def by_rack(self) -> bool:
-        """Whether the racks of the brokers that copies go to matter."""
         return self._counted_at(At.RACK)
 
     @property
     def by_place(self) -> bool:
-        """Whether a limit of each broker is set."""
         return any(limit.per_place and self.is_set(field) for field, limit in COUNTED)
 
     def _counted_at(self, place: At) -> bool:
         return place in _places_counted(self)
 
     def is_set(self, field: str) -> bool:
-        """Whether a limit binds the run or one broker."""
         if getattr(self, field) is not None:
             return True
         return any(getattr(each, field, UNSET) not in (UNSET, None) for each in self.brokers)
@@ -584,14 +575,9 @@ def default_limits(
 ) -> Limits:
     """Return the default limits: one replica of a partition at a time, W and K.
 
-    Gentle runs begin with the partitions that take long, and leave internal topics to the end.
-
-    Large partitions are copied one or two at a time to and from a broker, and small ones by the
-    hundred.
-
-    Args:
-        named: the limits that options or a config file name; one that bounds how much is copied at
-            once replaces W.
+    Gentle runs begin with partitions that take long, and leave internal topics to the end. Large
+    partitions are copied one or two at a time to and from a broker, small ones by the hundred. A
+    limit in `named` that bounds how much is copied at once replaces W.
     """
     options = {_option(name): value for name, value in without_pace(named).items()}
     gentle = options.get("shape", Shape.GENTLE) == Shape.GENTLE
@@ -607,16 +593,11 @@ def default_limits(
 
 
 def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> Limits:
-    """Parse limits from options by name, over those of `base`.
+    """Parse limits by options, with or without dashes, or KIP-435's names, over those of `base`.
 
-    Args:
-        options: names as on the command line, with or without the leading dashes, or KIP-435's;
-            also `pace`, for the limits of one of `PACES` that are not named. Values
-            are whole numbers or their text, `none` or None to lift a limit, and words.
-        base: the limits for options that are absent.
-
-    Raises:
-        LimitsProblem: an option cannot be used; the error is about the first such option.
+    Also `pace`, for the limits of one of `PACES` that are not named. Values are whole numbers or
+    their text, `none` or None to lift a limit, and words. LimitsProblem is about the first option
+    that cannot be used.
     """
     options = without_pace(options)
     values = {_option(name): _value(name, value) for name, value in options.items()}
@@ -643,15 +624,9 @@ def order_without_gentle(order: Order) -> Order:
 def parse_broker_limits(
     brokers: Mapping[int, Mapping[str, int | str | None]], base: Limits
 ) -> Limits:
-    """Parse limits of single brokers, over those of `base`.
+    """Parse B, S and W of single brokers as `parse_limits` does, over those of `base`.
 
-    Args:
-        brokers: by broker, options as `parse_limits` takes them, of B, S and W alone; `run` lifts
-            the broker's own limit, so that the run's binds there again.
-        base: the limits of the run, and of brokers that are absent.
-
-    Raises:
-        LimitsProblem: an option cannot be used; the error is about the first such option.
+    `run` lifts the broker's own limit, so that the run's binds there again.
     """
     own = {each.broker: each for each in base.brokers}
     for broker, options in brokers.items():
@@ -663,7 +638,6 @@ def parse_broker_limits(
 
 
 def _own(name: str, value: object) -> tuple[str, int | str | UnsetType | None]:
-    """Return the field and the value of a limit of one broker."""
     option = name.removeprefix("--")
     if option not in OF_ONE_BROKER:
         shown = [f"--{each}" for each in OF_ONE_BROKER]
@@ -687,11 +661,7 @@ def _without_effect(option: str, shape: Shape, instead: str = "none") -> LimitsP
 
 
 def without_pace(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return options with the limits of a pace in the place of its name.
-
-    Raises:
-        LimitsProblem: there is no such pace.
-    """
+    """Return options with the limits of a pace instead of its name, or LimitsProblem."""
     name = next((name for name in options if name.removeprefix("--") == PACE), None)
     if name is None:
         return options

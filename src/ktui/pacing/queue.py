@@ -44,12 +44,9 @@ Rank = tuple[Precedence, int, str, int]
 
 
 def first_by(order: Order, *, size: int, ahead: int) -> int:
-    """Return the part of a rank by which an order sorts before topic and number.
+    """Return the part of a rank by which an order, not the plan's, sorts before topic and number.
 
-    Args:
-        order: any order but that of the plan.
-        size: bytes of the partition.
-        ahead: the bytes by which it goes before others with the order `long-first`.
+    `size` is in bytes; `ahead` are those by which it goes first with `long-first`.
     """
     return {Order.LONG_FIRST: -ahead, Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
 
@@ -65,10 +62,7 @@ Demands = tuple[Demand, ...]
 
 
 class Queue:
-    """Partitions in order, grouped by the demand of their first step.
-
-    A partition that may begin with one of several steps is in the group of each.
-    """
+    """Partitions in order, in the group of each demand of a first step that they may take."""
 
     def __init__(self) -> None:
         self._places: dict[TopicPartition, tuple[Demands, Rank]] = {}
@@ -128,8 +122,8 @@ class Queue:
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
         """Iterate over the partitions of which a step fits, in order.
 
-        A demand that does not fit is skipped for the rest of the walk, with all its partitions.
-        `fits` may therefore change from yes to no during the walk, never back.
+        A demand that does not fit is skipped for the rest of the walk: `fits` may change from yes
+        to no during the walk, never back.
         """
         self._settle()
         kinds = sorted((self._kinds[demand][0], n, demand) for n, demand in self._fitting(fits))
@@ -223,7 +217,6 @@ class Copies(NamedTuple):
     leader: int
     receivers: tuple[int, ...]
     size: int
-    """Bytes of each copy."""
 
     @property
     def bytes(self) -> int:
@@ -283,16 +276,12 @@ _COSTS = tuple((field, limit.costs) for field, limit in COUNTED if limit.costs i
 
 
 class LastMinute(msgspec.Struct):
-    """Counts what happened within the last minute, by any clock in seconds.
-
-    A clock that is set back lets what it had passed count for a minute at most.
-    """
+    """Counts what happened within the last minute, by any clock in seconds, even one set back."""
 
     happened: deque[tuple[float, int]] = msgspec.field(default_factory=deque)
     """The times, each with how often it happened then; those of the last minute at least."""
 
     def add(self, at_s: float, count: int = 1) -> None:
-        """Count what happens now."""
         while self.happened and not _recent(self.happened[0][0], at_s):
             self.happened.popleft()
         if self.happened and self.happened[-1][0] == at_s:

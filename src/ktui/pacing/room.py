@@ -17,7 +17,6 @@ class Exceeded(msgspec.Struct, frozen=True):
     """A limit that a step's own adds exceed: it leaves room for them at no time."""
 
     limit: str
-    """The limit's field in `Limits`."""
     most: int
     broker: Place = None
     """The broker whose own limit it is; None for the run's."""
@@ -28,8 +27,6 @@ NOTHING_FOREIGN = Usage()
 
 
 class _InForce(NamedTuple):
-    """A counted limit that is set."""
-
     field: str
     limit: Limit
     of_run: int | None
@@ -45,7 +42,6 @@ class _InForce(NamedTuple):
 
 
 def _in_force(limits: Limits) -> list[_InForce]:
-    """Return the counted limits that are set: first those that bind urgent steps, too."""
     own = set(BrokerLimits.__struct_fields__) if limits.brokers else set()
     found = [
         _InForce(
@@ -63,13 +59,11 @@ def _in_force(limits: Limits) -> list[_InForce]:
 class Room:
     """The room left under the limits.
 
-    Some limits also count replicas that other people add; the others count only ours. A step that
-    adds because too few replicas are in sync may exceed those that do not bind urgent steps, since
-    producers wait for it. Limits in bytes are full once so many bytes are being copied: the last
-    step that adds may exceed them.
-
-    For an urgent partition, all but K count only what urgent partitions have in flight: nothing
-    else takes that room. Of the leaders of internal partitions one moves at a time, urgent or not.
+    Some limits also count replicas that other people add. A step that adds because too few replicas
+    are in sync may exceed those that do not bind urgent steps, since producers wait for it. Limits
+    in bytes are full once so many are being copied: the last step that adds may exceed them. For an
+    urgent partition, all but K count only what urgent partitions have in flight. Of the leaders of
+    internal partitions one moves at a time, urgent or not.
     """
 
     def __init__(self, roster: Roster, others: Usage) -> None:
@@ -88,10 +82,7 @@ class Room:
         return most is None or share.places < most
 
     def may_go_on(self, *, holds_place: bool, among_urgent: bool) -> bool:
-        """Whether a begun partition may take a step, under P alone.
-
-        Once P has been lowered, fewer steps may be in flight than partitions hold a place.
-        """
+        """Whether a begun partition may take a step, under P alone, which may have been lowered."""
         most, share = self._limits.partitions, self._share(among_urgent=among_urgent)
         free = most is None or share.steps_in_places < most
         return free if holds_place else self.may_begin(among_urgent=among_urgent)
@@ -167,10 +158,7 @@ class Room:
         return self.exceeded(demand) is not None and self.lacks_cuts(demand) is None
 
     def exceeded(self, demand: Demand) -> Exceeded | None:
-        """Return the limit that a step's own adds exceed.
-
-        Without a leader, the demand stands for those of all leaders: the lowest S counts.
-        """
+        """Return the limit that a step's own adds exceed; without a leader, by the lowest S."""
         for each in self._in_force:
             if demand.urgent or not each.limit.may_exceed:
                 continue
@@ -182,10 +170,7 @@ class Room:
         return None
 
     def taken_where_added(self, step: Step) -> tuple[int, int]:
-        """Return how full the fullest broker is that a step adds.
-
-        Under W that is by bytes copied to it and from it, then by the replicas being added there.
-        """
+        """How full the fullest broker is that a step adds: under W by bytes, then by replicas."""
         share, by_size = self._whole, self._limits.by_size
         on = share.others.taken["per_broker"]
         taken = (
@@ -195,25 +180,14 @@ class Room:
         return max(taken, default=(0, 0))
 
     def take(self, move: Move, demand: Demand, *, begins: bool) -> None:
-        """Count a step that the decision takes.
-
-        Args:
-            move: the step.
-            demand: all that it takes of limits, with the bytes of its partition.
-            begins: whether its partition takes a place that it did not hold.
-        """
+        """Count a step that the decision takes; it `begins` if its partition takes a new place."""
         self._cuts += demand.raises_epoch
         for share in (self._whole, self._urgent) if move.among_urgent else (self._whole,):
             share.take(move, demand, begins=begins)
 
 
 class _Share:
-    """The use of the limits by all partitions, or by the urgent ones, during a decision.
-
-    Args:
-        used: what is in flight.
-        others: what other people add; it counts beside that.
-    """
+    """The use of the limits by all partitions, or by urgent ones, and by others beside them."""
 
     def __init__(self, used: Usage, others: Usage) -> None:
         self._used = used
@@ -223,7 +197,6 @@ class _Share:
         """The brokers and racks found to be full: a decision makes no room again."""
 
     def is_known_full(self, demand: Demand) -> bool:
-        """Whether a broker or rack of a step was found to be full before."""
         if demand.urgent:
             return False
         if demand.leader in self._full[At.LEADER]:
@@ -262,5 +235,4 @@ class _Share:
         return self._used.coordinators_moving + self._taken.coordinators_moving
 
     def used(self, field: str, place: Place) -> int:
-        """Return what our own steps take of a limit."""
         return self._used.taken[field][place] + self._taken.taken[field][place]

@@ -34,29 +34,22 @@ class _Entry(msgspec.Struct):
     begun: bool
     first: bool
     urgent: bool = False
-    """Whether the partition goes as an urgent one; while a step is in flight, whether it went so.
-    """
+    """Whether the partition goes as an urgent one; of a step in flight, whether it went so."""
     place: tuple[Usage, ...] = ()
     """What counts the place that the partition holds under P; empty without a place."""
     held: bool = False
     counted: Demand | None = None
     """What the step in flight takes of the limits; None without one."""
     filed: Next | None = None
-    """What comes next, while the partition is filed by its situation: in the queue, between steps
-    with a place, ready, or blocked."""
+    """What comes next, while the partition is filed: queued, between steps, ready or blocked."""
 
 
 class Roster:
     """The partitions of a run, each in one of these: queued, between, ready, in flight, blocked.
 
     The caller reports observed situations (`seen`), submitted decisions (`submitted`), and steps
-    that ended or were given up (`over`). `choosing.decide_steps` reads the roster and changes
-    nothing. Done partitions leave the roster.
-
-    Args:
-        limits: the limits in force.
-        urgent_first: whether partitions with too few replicas in sync go before all others.
-        racks: those of the cluster's brokers, as far as they are known.
+    that ended or were given up (`over`). `choosing.decide_steps` reads the roster. Done partitions
+    leave it.
     """
 
     def __init__(
@@ -92,19 +85,13 @@ class Roster:
         self._numbered = 0
 
     def __len__(self) -> int:
-        """Count the partitions that are not done."""
         return len(self._entries)
 
     def __contains__(self, tp: TopicPartition) -> bool:
-        """Whether a partition is on the roster and not done."""
         return tp in self._entries
 
     def add(self, wanted: Iterable[WantedPartition]) -> dict[TopicPartition, Next]:
-        """Add partitions in the plan's order; none may be on the roster already.
-
-        Returns:
-            The next step of each, or why there is none; done partitions are not kept.
-        """
+        """Add new partitions in order, and return what comes next; done ones are not kept."""
         entries = []
         for one in wanted:
             entries.append(_Entry(one, self._numbered, one.situation, one.begun, one.first))
@@ -115,8 +102,7 @@ class Roster:
     def seen(self, tp: TopicPartition, situation: Situation) -> Next:
         """Record a partition's present situation, and return what comes next.
 
-        A partition in flight keeps its step: only `over` ends a step. One that has become urgent,
-        or is not any more, changes its place in the queue.
+        A step in flight stays: only `over` ends it. Urgency changes a place in the queue.
         """
         entry = self._entries[tp]
         if entry.filed is not None and entry.situation == situation:
@@ -148,10 +134,7 @@ class Roster:
         self._place(entry, placed=False)
 
     def redirect(self, tp: TopicPartition, situation: Situation) -> Next:
-        """Change the target of a partition from now on, ahead of all others.
-
-        A step in flight stays: only `over` ends a step.
-        """
+        """Change the target of a partition, ahead of all others; a step in flight stays."""
         entry = self._entries[tp]
         entry.first, entry.filed = True, None
         return self.seen(tp, situation)
@@ -186,15 +169,11 @@ class Roster:
             self._leave(entry)
 
     def release(self, tp: TopicPartition) -> None:
-        """Release a held partition."""
         self._entries[tp].held = False
         self.seen(tp, self._entries[tp].situation)
 
     def set_limits(self, limits: Limits) -> None:
-        """Change the limits, from the next decision on.
-
-        If steps or the order change, this costs as much as partitions wait; otherwise nothing.
-        """
+        """Change the limits, at a cost of all that wait if steps or the order change."""
         before, self.limits = self.limits, limits
         self.changes += 1
         if _filing(before) != _filing(limits):
@@ -237,14 +216,10 @@ class Roster:
         return usual_precedence(entry.wanted.tp.topic, self.limits.internal)
 
     def situation(self, tp: TopicPartition) -> Situation:
-        """Return a partition's last known situation."""
         return self._entries[tp].situation
 
     def filed_as(self, tp: TopicPartition) -> Situation | None:
-        """Return the situation by which a partition is filed.
-
-        None where `seen` may change what comes next though it reports the same situation.
-        """
+        """Return the situation by which a partition is filed; None where `seen` may change it."""
         entry = self._entries[tp]
         return None if entry.filed is None else entry.situation
 
@@ -257,7 +232,6 @@ class Roster:
         return self._entries[tp].urgent
 
     def holds_place(self, tp: TopicPartition) -> bool:
-        """Whether a partition counts under P."""
         return bool(self._entries[tp].place)
 
     def weight(self, tp: TopicPartition) -> int:
@@ -290,7 +264,6 @@ class Roster:
         return {entry.wanted.tp: self._file(entry) for entry in entries}
 
     def _file(self, entry: _Entry) -> Next:
-        """File a partition by its next step."""
         tp, step = entry.wanted.tp, next_step(entry.situation, self.limits)
         self.changes += 1
         self._judge_urgency(entry)
@@ -338,7 +311,6 @@ class Roster:
 
     @property
     def _has_places(self) -> bool:
-        """Whether a place is free, for a partition that was blocked or begun by another process."""
         most = self.limits.partitions
         return most is None or self.used.places < most
 
@@ -394,7 +366,6 @@ class Roster:
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:
-    """The limits that decide where partitions are filed."""
     counted = (
         limits.by_receiver,
         limits.by_leader,

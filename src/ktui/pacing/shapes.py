@@ -11,12 +11,10 @@ from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, S
 
 
 def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool) -> Brokers:
-    """Return the replicas of a step in order.
+    """Return the replicas of a step in order: CR + NR - DR (KIP-435), added ones last.
 
-    The order is CR + NR - DR (KIP-435), with added replicas appended. This holds until the step in
-    which FTR's first replica becomes leader. Otherwise the cluster's own preferred leader
-    rebalancing would elect behind our back. From then on FTR's members come in FTR's order, and the
-    rest after them.
+    From the step in which FTR's first replica becomes leader, FTR's members come first and in FTR's
+    order: the cluster's preferred leader rebalancing would elect behind our back.
     """
     kept = (*(b for b in now.replicas if b not in drops), *adds)
     if not first_leads:
@@ -28,8 +26,8 @@ def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool
 def adds_below_min_isr(now: Situation, most: int) -> Brokers:
     """Return the replicas to add where too few are in sync, in FTR's order.
 
-    "In the first step we add that many replicas that is enough to fulfil the min.insync.replicas
-    requirement, even if it exceeds the limit on parallel replica reassignments" (KIP-435).
+    KIP-435 adds "that many replicas that is enough to fulfil the min.insync.replicas requirement,
+    even if it exceeds the limit on parallel replica reassignments".
     """
     lacking = now.min_isr - len(now.isr)
     return now.missing[: max(most, lacking)] if lacking > 0 else ()
@@ -43,14 +41,10 @@ def safe_drops(
     first_leads: bool,
     among: Brokers | None = None,
 ) -> Brokers:
-    """Return the first replicas of ER (KIP-435) that the rules allow to drop.
+    """Return the first replicas of ER (KIP-435), or of `among`, that the rules allow to drop.
 
-    Args:
-        now: the partition.
-        most: the most replicas to drop.
-        adds_for: returns the replicas that the step adds when it drops that many.
-        first_leads: whether FTR's first replica leads, or becomes leader in this step.
-        among: the candidates, a part of ER; None for all of ER.
+    `adds_for` returns what the step adds when it drops so many. `first_leads`: FTR's first replica
+    leads, or becomes leader in this step.
     """
     drops: Brokers = ()
     dead = now.dead
@@ -71,10 +65,7 @@ def safe_drops(
 
 
 def keeps_min_isr(now: Situation, broker: int, drops: Brokers, adds: Brokers) -> bool:
-    """Whether enough replicas stay in sync: no version of Kafka checks that on a drop.
-
-    A replica that is out of sync may always be dropped.
-    """
+    """Whether enough replicas stay in sync, which no Kafka checks; others may always go."""
     if broker not in now.isr:
         return True
     return len({*now.isr} - {*drops} | {*adds}) >= now.min_isr
@@ -83,8 +74,8 @@ def keeps_min_isr(now: Situation, broker: int, drops: Brokers, adds: Brokers) ->
 def keeps_redundancy(now: Situation, drops: Brokers, adds: Brokers) -> bool:
     """Whether every drop is replaced, unless CR is longer than FTR.
 
-    KIP-435 drops even if TR gets shorter than FTR. This rule waits instead: a target that is down
-    must not cost a replica.
+    KIP-435 drops even if TR gets shorter than FTR: here, a target that is down must not cost a
+    replica.
     """
     present = len(now.living)
     return present - len(drops) + len(adds) >= min(present, len(now.target))
@@ -93,8 +84,8 @@ def keeps_redundancy(now: Situation, drops: Brokers, adds: Brokers) -> bool:
 def offline_replicas_awaited(now: Situation, adds: Brokers, drops: Brokers) -> Brokers:
     """Return the offline replicas whose return a step would wait for.
 
-    Before Kafka 4.3, the controller waits for every replica of the target. From 4.3, it waits only
-    for those it adds, unless it adds fewer than it removes.
+    Before Kafka 4.3, the controller waits for the whole target; since then only for what is added,
+    unless that is less than is removed.
     """
     if not adds and not drops:
         return ()
@@ -112,19 +103,11 @@ def step_or_blocked(
     final_order: bool = False,
     urgent: bool = False,
 ) -> Step | Blocked | None:
-    """Build a step from added and dropped replicas; return None if it would change nothing.
+    """Build a step from added (NR) and dropped (DR) replicas; None if it would change nothing.
 
-    Dead replicas are dropped with the first step that adds or drops. Before Kafka 4.3, a step hangs
-    on any offline replica that it keeps. If dropping the dead would itself make a step of Kafka 4.3
-    hang, they stay.
-
-    Args:
-        now: the partition.
-        adds: replicas to add (NR).
-        drops: replicas to drop (DR); of the dead, those that have to go with this step.
-        elects: whether to elect FTR's first replica afterwards.
-        final_order: whether FTR's members are in FTR's order.
-        urgent: whether the step adds because too few are in sync.
+    Dead replicas are dropped with the first step that adds or drops: before Kafka 4.3, a step hangs
+    on any offline replica that it keeps. They stay if dropping them would make a step of Kafka 4.3
+    hang. `drops` has the dead that have to go now, `urgent` means too few are in sync.
     """
     dead = tuple(b for b in now.dead if b not in drops)
     dropped = (*drops, *dead) if adds or drops else _dead_alone(now)
@@ -153,11 +136,7 @@ def _dead_alone(now: Situation) -> Brokers:
 
 
 def blocked_reason(now: Situation) -> Blocked:
-    """Return the reason why no rule yields a step.
-
-    "The calculation would result in identical steps if it's not able to add new replicas to the
-    TR set. This could be because target brokers might be offline" (KIP-435).
-    """
+    """Return the reason why no rule yields a step: target brokers may be offline (KIP-435)."""
     if offline := tuple(b for b in now.target if b not in now.online):
         return Blocked(BlockReason.TARGET_OFFLINE, offline)
     if now.first in now.replicas and not now.leads and not now.can_lead:
@@ -184,10 +163,7 @@ def all_at_once(now: Situation) -> Step | Blocked:
 
 
 def whole(now: Situation) -> Next:
-    """Return the one alter that asks Kafka for FTR, whatever it does to min ISR or the leader.
-
-    Kafka itself elects where the present leader is not a replica any more.
-    """
+    """Return the one alter that asks Kafka for FTR, which elects where the leader leaves."""
     if now.replicas == now.target:
         return DONE
     if closed := now.closed_in(now.target):
@@ -210,12 +186,9 @@ def kip_435(now: Situation, most: int) -> Step | Blocked:
 
 
 def enough_in_sync(now: Situation, most: int, *, elects: bool) -> RuleResult:
-    """Below min ISR, add as many as are lacking, even beyond `most`, and drop nothing (KIP-435).
+    """Below min ISR, add as many as are lacking, even beyond R, and drop nothing (KIP-435).
 
-    Args:
-        now: the partition.
-        most: R.
-        elects: whether to elect FTR's first replica if this step adds it, as KIP-435's shape does.
+    `elects`: whether to elect FTR's first replica if this step adds it, as KIP-435's shape does.
     """
     adds = adds_below_min_isr(now, most)
     if not adds:
@@ -229,8 +202,7 @@ def leader_first(now: Situation) -> RuleResult:
     """Elect FTR's first replica before anything else, adding it first if necessary.
 
     "In the first step we'll elect the new preferred leader (if the reassignment requires it) to
-    unload pressure from the current leader"; "if the preferred leader is different in FTR and it
-    is not yet reassigned, then add it to the NR" (KIP-435).
+    unload pressure from the current leader" (KIP-435).
     """
     if now.first in now.missing:
         return step_or_blocked(now, (now.first,), elects=True, final_order=True)
@@ -259,9 +231,7 @@ def replace_some(now: Situation, most: int) -> RuleResult:
     """Drop the first `most` replicas of ER, and add as many as FTR has room for.
 
     "Take the first reassignment.parallel.replica.count replicas of ER, that will be the set of
-    dropped replicas"; "take as many replica as reassignment.parallel.replica.count allows";
-    "create the target replica (TR) set: CR + NR - DR"; "the last step is always equals to FTR"
-    (KIP-435).
+    dropped replicas"; "the last step is always equals to FTR" (KIP-435).
     """
     missing, present = now.missing, len(now.living)
 
@@ -274,13 +244,7 @@ def replace_some(now: Situation, most: int) -> RuleResult:
 
 
 def gentle(now: Situation, most: int, extra: int | None) -> Step | Blocked:
-    """Return the next step that adds, `most` (R) replicas at a time, or the final cut.
-
-    Args:
-        now: the partition.
-        most: R.
-        extra: E, the replicas beyond FTR's number that the partition may hold after a step.
-    """
+    """Return the next step that adds, R at a time and up to E beyond FTR, or the final cut."""
     step = enough_in_sync(now, most, elects=False)
     if step is None and now.missing:
         step = add_some(now, most, extra) or make_room(now) or blocked_reason(now)
@@ -288,11 +252,7 @@ def gentle(now: Situation, most: int, extra: int | None) -> Step | Blocked:
 
 
 def add_some(now: Situation, most: int, extra: int | None) -> RuleResult:
-    """Append the first `most` missing replicas, as far as there is room.
-
-    "Bring one replica online, bring it in-sync" (KIP-435). An alter that only adds begins no leader
-    epoch.
-    """
+    """Append the first `most` missing replicas, as far as there is room; no epoch begins."""
     room = most if extra is None else len(now.target) + extra - len(now.living)
     adds = now.missing[: max(0, min(most, room))]
     return step_or_blocked(now, adds) if adds else None
@@ -311,18 +271,16 @@ def adding_others(now: Situation, step: Step) -> tuple[Step, ...]:
 
 
 def _adding(adds: Brokers, step: Step) -> Step:
-    """Return the step with other adds in the places of its own."""
     instead = dict(zip(step.adds, adds, strict=True))
     target = tuple(instead.get(broker, broker) for broker in step.target)
     return msgspec.structs.replace(step, target=target, adds=adds)
 
 
 def drop_intermediate(now: Situation) -> Step | None:
-    """Drop replicas that only an abandoned target wanted (KIP-236's drop set).
+    """Drop replicas that only an abandoned target wanted (KIP-236's drop set), if that is safe.
 
-    Without this step, an intermediate replica "will remain in the assigned replicas until" the new
-    ones are in sync, "wasting network bandwidth and CPU". The rules of safe drops hold. Where too
-    few replicas are in sync, adding comes first.
+    Otherwise one "will remain in the assigned replicas until" the new ones are in sync, "wasting
+    network bandwidth and CPU". Where too few are in sync, adding comes first.
     """
     candidates = tuple(b for b in now.excess if b in now.intermediate and b not in now.dead)
     if not candidates or adds_below_min_isr(now, 1):
@@ -335,10 +293,9 @@ def drop_intermediate(now: Situation) -> Step | None:
 def straight(now: Situation) -> Step | Blocked:
     """Return the step that drops the closed brokers, where every target has to leave them out.
 
-    It goes in every shape in place of the step that would name them. It adds what replaces them,
-    the target's first replica before others where it drops the leader. As Kafka 4.4 ends a step
-    once the added are in sync, whatever the kept are by then, either those kept in sync or those
-    added have to be enough for producers by themselves.
+    It goes in every shape instead of the step that would name them, and adds what replaces them,
+    first the target's first replica where it drops the leader. Kafka 4.4 ends a step once the added
+    are in sync, whatever the kept are: so either must be enough for producers alone.
     """
     closed, surplus = now.closed_in(now.replicas), len(now.living) - len(now.target)
     drops_leader = now.leader in closed
@@ -370,8 +327,8 @@ def make_room(now: Situation) -> RuleResult:
 def cut(now: Situation) -> Step | Blocked:
     """Alter to FTR once all of FTR is in sync: this only removes or reorders replicas.
 
-    The alter completes inside the call and begins one leader epoch. If it drops the old leader,
-    leadership goes to FTR's first replica. If the old leader stays, that replica is elected.
+    It completes inside the call and begins one leader epoch. If the old leader goes, FTR's first
+    replica leads; if it stays, that replica is elected.
     """
     if offline := tuple(b for b in now.target if b not in now.online):
         return Blocked(BlockReason.TARGET_OFFLINE, offline)

@@ -22,11 +22,10 @@ class Urgency(enum.StrEnum):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition's present state and its target.
+    """A partition's present state and its target, with KIP-435's terms in brackets.
 
-    KIP-435's terms are in brackets. Besides them, "missing" replicas are those of FTR that are not
-    in CR and whose brokers are online. "Dead" replicas are excess ones without a live broker that
-    are not in the ISR.
+    "Missing" replicas are those of FTR that are not in CR and whose brokers are online. "Dead" ones
+    are excess, without a live broker, and not in the ISR.
     """
 
     replicas: Brokers
@@ -73,12 +72,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first(self) -> int:
-        """The broker that leads in the end."""
         return self.target[0] if self.lead is None else self.lead
 
     @property
     def leads(self) -> bool:
-        """Whether the final leader leads."""
         return self.leader == self.first
 
     @property
@@ -88,7 +85,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def eligible_gone(self) -> Brokers:
-        """The eligible leaders if none of them is still a replica: Kafka elects nobody then.
+        """The eligible leaders if none is still a replica: Kafka elects nobody then.
 
         Kafka 4.3.1 keeps a removed replica eligible where fewer than the minimum are in sync.
         """
@@ -189,7 +186,6 @@ class Blocked(msgspec.Struct, frozen=True):
 
     why: BlockReason
     brokers: Brokers = ()
-    """The brokers that are the reason."""
 
     @property
     def sentence(self) -> str:
@@ -234,7 +230,6 @@ class WantedPartition(msgspec.Struct, frozen=True):
     tp: TopicPartition
     situation: Situation
     size: int = 0
-    """Bytes of the partition."""
     sized: bool = True
     """Whether the size is known; if not, the partition counts under V and W as a large one."""
     ahead: int = 0
@@ -283,10 +278,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def less(self) -> Demand | None:
-        """The same demand with one broker or rack less: if that does not fit, this does not either.
-
-        The leader goes first: mostly the brokers that get the copies are full, not those that send.
-        """
+        """The same demand with one broker or rack less (leader first): if full, so is this."""
         if self.leader is not None:
             return msgspec.structs.replace(self, leader=None)
         if self.brokers:
@@ -338,10 +330,7 @@ def moves_coordinator(tp: TopicPartition, step: Step) -> bool:
 
 
 def raises_epoch(step: Step) -> bool:
-    """Whether a step raises the leader epoch: it removes a replica, or elects a leader.
-
-    A cut counts even where it only puts replicas in order: it ends the partition's reassignment.
-    """
+    """Whether a step raises the leader epoch: it removes a replica, elects a leader, or cuts."""
     return bool(step.drops) or step.cut or step.moves_leader or step.elects is not None
 
 

@@ -22,7 +22,7 @@ from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, S
 def next_step(now: Situation, limits: Limits) -> Next:
     """Return a partition's next step, the reason why there is none, or that it is done.
 
-    Of the limits, only replicas (R), extra_replicas (E) and the shape matter here.
+    Only replicas (R), extra_replicas (E) and the shape matter here.
     """
     if now.reassigning:
         return Blocked(BlockReason.REASSIGNING)
@@ -34,19 +34,13 @@ def next_step(now: Situation, limits: Limits) -> Next:
 
 
 def next_steps(now: Situation, limits: Limits) -> tuple[Step, ...]:
-    """Return the steps of which a partition may take any one next; empty if it has none.
-
-    The first one is that of `next_step`.
-    """
+    """Return the steps of which a partition may take any one next, that of `next_step` first."""
     step = next_step(now, limits)
     return choices(now, step, limits) if isinstance(step, Step) else ()
 
 
 def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
-    """Return a next step of a partition, and those that may be taken in its place.
-
-    Only under B or W has one broker more room than another.
-    """
+    """Return a next step of a partition, and those that under B or W may replace it."""
     chooses = limits.by_receiver and limits.shape is Shape.GENTLE
     return adding_others(now, step) if chooses else (step,)
 
@@ -73,10 +67,7 @@ def _offline(now: Situation) -> Blocked:
 
 
 def _with_final_leader_first(now: Situation) -> Situation:
-    """Put the final leader first in the target until it leads: elections pick only the first.
-
-    The last step restores the target's own order. A reorder moves no leader.
-    """
+    """Put the final leader first in the target until it leads: elections pick only the first."""
     if now.lead is None or now.leads:
         return now
     others = (broker for broker in now.target if broker != now.lead)
@@ -94,10 +85,7 @@ def _step_in_shape(now: Situation, limits: Limits) -> Step | Blocked:
 
 
 def all_steps(now: Situation, limits: Limits) -> list[Step]:
-    """Return all steps of a partition, assuming that every replica is online and in sync.
-
-    These steps are for previews only; a run decides each step from the cluster's present state.
-    """
+    """Return all steps of a partition, for previews: as if all replicas were up and in sync."""
     now = _ideal(now)
     steps = []
     while isinstance(step := next_step(now, limits), Step):

@@ -33,14 +33,13 @@ class PartitionTarget(
     log_dirs: tuple[str, ...] = ()
     """One per replica: "any" or a path (KIP-113); empty if the plan has none.
 
-    A run moves replicas between brokers, and leaves the choice of a log dir to the broker.
+    A run leaves it to the broker.
     """
     original_replicas: ReplicaList = ()
     """The replicas when the plan was made (KIP-236); empty if the plan has none."""
 
     @property
     def tp(self) -> TopicPartition:
-        """The topic and partition of the target."""
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -55,10 +54,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     partitions: tuple[PartitionTarget, ...]
     text: bytes = b""
-    """The text of the plan's file, in which partitions are located for messages.
-
-    Empty for a generated plan, even if it was made from a file: the locations would be wrong.
-    """
+    """The plan's file, in which messages locate partitions; empty for a generated plan."""
     note: str = ""
     """Which part of the file is the plan, where the file holds more than a plan."""
 
@@ -66,7 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_as_json(plan: Plan) -> str:
     """Format the plan as JSON that Kafka's own tool also reads, one partition per line.
 
-    `log_dirs` and `original_replicas` (which Kafka's tool ignores) are written where known.
+    `original_replicas` are written where known; Kafka's tool ignores them.
     """
     lines = ",\n".join(f"  {_one_line(target)}" for target in plan.partitions)
     return f'{{"version": {VERSION}, "partitions": [\n{lines}\n]}}\n'

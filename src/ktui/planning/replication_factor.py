@@ -1,7 +1,6 @@
 """Another replication factor for the partitions of topics: which replicas come, and which go.
 
-No other replica moves. Replicas that stay keep their order, so the preferred leader stays, and new
-ones follow at the end.
+No other replica moves. Those that stay keep their order, with the preferred leader first.
 """
 
 from __future__ import annotations
@@ -69,20 +68,12 @@ def present_replicas(state: PartitionState) -> PresentReplicas:
 def change_replication_factor(
     partitions: Mapping[TopicPartition, PresentReplicas], factor: int, pool: BrokerPool
 ) -> dict[TopicPartition, Brokers]:
-    """Return the target replicas of partitions, each with `factor` of them.
+    """Return the target replicas of all partitions of topics, `factor` each, or FactorProblem.
 
     Surplus replicas go in this order: dead ones, live ones that are behind, those that share a
     rack; the last in the list before the others. A live preferred leader stays. New replicas go to
     racks that the partition lacks, then to the brokers with the fewest replicas of the topic, then
     of the cluster. Where racks allow it, no broker gets two more replicas of a topic than another.
-
-    Args:
-        partitions: all partitions of the topics, as they are.
-        factor: the number of replicas of each, at least 1.
-        pool: the brokers.
-
-    Raises:
-        FactorProblem: there are too few brokers for a partition that needs more replicas.
     """
     held = Counter(pool.replicas)
     targets: dict[TopicPartition, Brokers] = {}
@@ -101,7 +92,6 @@ def change_replication_factor(
 
 
 def _kept(present: PresentReplicas, factor: int, pool: BrokerPool) -> Brokers:
-    """Return the replicas that stay, in their order."""
     if len(present.brokers) <= factor:
         return present.brokers
     left, kept = list(present.brokers), list[int]()
@@ -126,13 +116,9 @@ _Shift = tuple[TopicPartition, int, int]
 
 
 class _Growth:
-    """The new replicas of one topic.
+    """The new replicas of one topic, by those of each partition that are kept.
 
-    Args:
-        kept: the replicas of each partition that stay.
-        factor: the number of replicas that each partition is to have.
-        pool: the brokers.
-        held: the replicas of each broker in the cluster, which this updates.
+    Updates `held`, the replicas of each broker in the cluster.
     """
 
     def __init__(
@@ -151,7 +137,6 @@ class _Growth:
         self._load = Counter(broker for brokers in kept.values() for broker in brokers)
 
     def grow(self) -> None:
-        """Give each partition its new replicas, one after the other."""
         for tp, replicas in self._replicas.items():
             if len(replicas) < self._factor > len(self._pool.online):
                 raise FactorProblem(self._problem(tp, len(self._pool.online), "online"))
@@ -182,10 +167,6 @@ class _Growth:
         self._held[broker] += 1
 
     def level(self) -> None:
-        """Shift new replicas from full brokers to others until no shift makes the topic even.
-
-        Some of these take several partitions: one gives way for another.
-        """
         while path := self._path():
             for tp, source, destination in path:
                 replicas = self._replicas[tp]

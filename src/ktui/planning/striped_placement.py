@@ -1,7 +1,7 @@
 """Placement of replicas in stripes, as Kafka places those of new topics (StripedReplicaPlacer).
 
-Leaders go round the racks, and the followers of each partition go round the racks from there.
-Within a rack, brokers take turns. The present placement has no influence.
+Leaders go round the racks, and from there the followers of each partition; brokers take turns
+within racks. The present placement has no influence.
 """
 
 from __future__ import annotations
@@ -45,11 +45,7 @@ def topic_sizes(current: Mapping[TopicPartition, Brokers]) -> dict[str, TopicSiz
 
 
 def usable_racks(brokers: BrokerRacks, *, rack_aware: bool) -> dict[int, str | None]:
-    """Return the racks to place by: none at all if `rack_aware` is off.
-
-    Raises:
-        PlacementProblem: some brokers have a rack, and some have none.
-    """
+    """Return the racks to place by, or PlacementProblem if only some brokers have one."""
     if not rack_aware:
         return dict.fromkeys(brokers)
     if None in brokers.values() and any(rack is not None for rack in brokers.values()):
@@ -63,16 +59,9 @@ def usable_racks(brokers: BrokerRacks, *, rack_aware: bool) -> dict[int, str | N
 def place_topics(
     topics: Mapping[str, TopicSize], brokers: BrokerRacks, draw: Draw = _DRAW
 ) -> dict[TopicPartition, Brokers]:
-    """Place the replicas of topics, each topic by itself.
+    """Place the replicas of topics, each topic by itself; PlacementProblem if brokers are too few.
 
-    Args:
-        topics: the size of each topic.
-        brokers: the brokers to use, with their racks. Racks draw in the order in which they are
-            first named here.
-        draw: the source of randomness.
-
-    Raises:
-        PlacementProblem: there are too few brokers for a topic.
+    Racks draw in the order in which `brokers` first names them.
     """
     placed: dict[TopicPartition, Brokers] = {}
     for topic, size in topics.items():
@@ -84,10 +73,10 @@ def place_topics(
 
 
 class _Rack:
-    """The brokers of a rack, which take turns. The turn moves on from partition to partition.
+    """The brokers of a rack, which take turns; the turn moves on from partition to partition.
 
-    Kafka counts epochs from 0 again after a reshuffle, and so do we. A rack of one broker that was
-    last used in the same epoch of the round before counts as used up, and is passed over once.
+    As in Kafka, epochs count from 0 again after a reshuffle, and a rack of one broker that was last
+    used in the same epoch of the round before is passed over once.
     """
 
     def __init__(self, brokers: Iterable[int], draw: Draw) -> None:
@@ -124,7 +113,6 @@ class _Stripes:
         self._brokers = len(brokers)
 
     def next(self, replication_factor: int) -> Brokers:
-        """Place one partition."""
         if self._epoch == self._brokers > 1:
             self._reshuffle()
         self._offset %= len(self._order)

@@ -56,11 +56,6 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
     unit: Literal["", "ms", "s"] = ""
 
     def __post_init__(self) -> None:
-        """Reject an objective that nobody could show or keep.
-
-        Raises:
-            ValueError: it is such a one.
-        """
         if not self.name.isprintable() or not 0 < self.below < inf:
             raise ValueError("not an objective")
 
@@ -71,7 +66,6 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if match is None else float(match[1])
 
     def __str__(self) -> str:
-        """Return the objective as it is typed."""
         return f"{self.name}<{self.value(self.below)}"
 
     def value(self, figure: float) -> str:
@@ -86,11 +80,7 @@ def not_measured_by_canary(objective: Objective) -> str:
 
 
 def parse_objective(text: str) -> Objective:
-    """Parse an objective as operators write it.
-
-    Raises:
-        ObjectiveProblem: the text is not one.
-    """
+    """Parse an objective as operators write it, or raise ObjectiveProblem."""
     match = _OBJECTIVE.fullmatch(text.strip())
     if match is None or not float(match[2]) > 0:
         raise ObjectiveProblem(f"{text.strip()!r:.60} is not an objective; {OBJECTIVE_EXPECTED}")
@@ -138,10 +128,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
     """What is to hold at any rate: ktui lowers the rate until it does; None for nothing."""
 
     def of(self, broker: int) -> int | None:
-        """Return the rate of a broker, in bytes a second; None for no throttle.
-
-        Alone, it may use all of the budget.
-        """
+        """Return the rate of a broker, in bytes a second: alone, it may use all of the budget."""
         own = next((each.bytes_s for each in self.brokers if each.broker == broker), self.every)
         return self.budget if own is None else min(own, self.budget or own)
 
@@ -153,18 +140,12 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return any(own is not None and (its is None or own < its) for own, its in both)
 
     def leaves_free(self, broker: int) -> bool:
-        """Whether a broker has no throttle."""
         return self.of(broker) is None
 
     def at_most(
         self, bytes_s: int | None, brokers: Mapping[int, int] = MappingProxyType({})
     ) -> ThrottleRates:
-        """Return the rates where no broker has more than so many bytes a second.
-
-        Args:
-            bytes_s: the most for each broker that `brokers` does not name; None for no bound.
-            brokers: the most for single brokers.
-        """
+        """Return these rates with a bound in bytes a second, for single brokers of their own."""
         if bytes_s is None and not brokers:
             return self
         own = {each.broker: each.bytes_s for each in self.brokers}
@@ -192,11 +173,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return self.shared(dict.fromkeys(brokers, max(1, self.budget // max(1, len(brokers)))))
 
     def unknown_brokers(self, known: Collection[int]) -> str:
-        """Return which brokers have a rate but are not in the cluster; empty for none.
-
-        Args:
-            known: the brokers of the cluster; none where they are not known yet.
-        """
+        """Return which brokers with a rate are not in the cluster; empty if not known."""
         return no_such_brokers((each.broker for each in self.brokers), known)
 
     def __bool__(self) -> bool:
@@ -235,10 +212,7 @@ class ThrottleRates(msgspec.Struct, frozen=True):
 
     @property
     def in_megabytes(self) -> str:
-        """The rates that were meant if a unit is missing or too small: 50 or 50kB is 50MB.
-
-        Empty where no rate is that small.
-        """
+        """The rates that were meant if a unit is missing or too small: 50 is 50MB; else empty."""
 
         def meant(rate: int | None) -> int | None:
             if rate is None or rate >= MB:
@@ -260,13 +234,7 @@ NO_THROTTLE = ThrottleRates()
 
 
 def parse_throttle_rates(text: str) -> ThrottleRates:
-    """Parse rates as operators write them: "50MB", "50MiB/s,3=20MB", "3=none", "none".
-
-    A number without a unit is bytes a second.
-
-    Raises:
-        ThrottleProblem: the text is not a valid set of rates.
-    """
+    """Parse rates: "50MB", "50MiB/s,3=20MB", "3=none", "none"; without a unit, bytes a second."""
     every: list[int | None] = []
     total: list[int | None] = []
     objectives: list[Objective | None] = []
@@ -357,12 +325,7 @@ def _rate(rate: int | None) -> str:
 
 
 def no_such_brokers(named: Iterable[int], known: Collection[int]) -> str:
-    """Return which of the brokers that are named are not in the cluster; empty for none.
-
-    Args:
-        named: the ids that were given.
-        known: the brokers of the cluster; none where they are not known yet.
-    """
+    """Return which of some brokers are not in the cluster; empty if that is not known."""
     absent = sorted({*named} - {*known})
     if not absent or not known:
         return ""

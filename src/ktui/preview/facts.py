@@ -115,7 +115,6 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def copies(self) -> bool:
-        """Whether the broker gains or loses replicas."""
         return bool(self.gains or self.loses)
 
     @property
@@ -125,10 +124,7 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_shares(plan: Plan, snapshot: ClusterSnapshot) -> tuple[BrokerShare, ...]:
-    """Count replicas and leaders per live broker, and per broker that has or gets a replica.
-
-    A partition that others are moving counts with its replicas from before their move.
-    """
+    """Count replicas and leaders per live broker, and per broker that has or gets a replica."""
     rules = PlanRules(snapshot)
     targets = {target.tp: target for target in plan.partitions}
     before, gains, loses = Counter[int](), Counter[int](), Counter[int]()

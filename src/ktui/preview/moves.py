@@ -20,10 +20,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 
 
 class Pattern(NamedTuple):
-    """All that decides a partition's steps, with places instead of broker ids.
-
-    The replicas have the places 0, 1, ..., in order; added replicas come after them.
-    """
+    """All that decides a partition's steps, with places (0, 1, ..., added ones last) for ids."""
 
     replicas: int
     target: tuple[int, ...]
@@ -64,7 +61,6 @@ class StepPatterns:
         self._known: dict[Pattern, list[Step]] = {}
 
     def steps(self, pattern: Pattern) -> list[Step]:
-        """Return the steps of a pattern, with places instead of broker ids."""
         if pattern not in self._known:
             self._known[pattern] = all_steps(_situation(pattern), self._limits)
         return self._known[pattern]
@@ -129,10 +125,7 @@ class PartitionSteps(msgspec.Struct, frozen=True):
 
 
 class KnownPartition(msgspec.Struct, frozen=True):
-    """One partition of a plan as it is on the cluster.
-
-    `state` and `situation` are None if the cluster does not have the partition.
-    """
+    """One partition of a plan; `state` and `situation` are None if the cluster does not have it."""
 
     target: PartitionTarget
     state: PartitionState | None
@@ -140,10 +133,7 @@ class KnownPartition(msgspec.Struct, frozen=True):
 
 
 def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]:
-    """Yield each partition's situation, in the plan's order.
-
-    A partition that others are moving counts with its replicas from before their move.
-    """
+    """Yield each partition's situation in order; moves of others count as not begun."""
     rules = PlanRules(cluster)
     online = cluster.online
     closed = rules.cordoned if cluster.refuses_cordoned else frozenset[int]()

@@ -74,10 +74,7 @@ class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
     most_replicas: int
     """The most replicas that one partition holds at once."""
     peak_extra_replicas: int
-    """The most extra replicas at one time, over all partitions.
-
-    Extra replicas are those beyond both a partition's present and its final number.
-    """
+    """The most replicas at one time beyond partitions' present and final numbers, in all."""
 
 
 class BrokerPreview(BrokerShare, frozen=True, kw_only=True):
@@ -85,9 +82,7 @@ class BrokerPreview(BrokerShare, frozen=True, kw_only=True):
 
     bytes_in: int | None
     bytes_out: int | None
-    """Bytes of the replicas that the broker loses."""
     throttle_bytes_s: int | None
-    """The throttle that its copies are under: that of the run, else what is there already."""
     disk_bytes: int | None
     room_bytes: int | None
     """Free bytes now, in the log dirs that work and are not cordoned."""
@@ -142,14 +137,12 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """The findings that keep the plan from being started."""
         return self.of(Severity.PROBLEM)
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(each for each in self.findings if each.severity is severity)
 
     def with_findings(self, *more: Finding) -> Self:
-        """Return the preview with findings that the caller alone can make."""
         return msgspec.structs.replace(self, findings=in_order((*self.findings, *more)))
 
     def without(self, leave_out: Callable[[Finding], bool]) -> Self:
@@ -170,16 +163,10 @@ def _severity_and_place(finding: Finding) -> tuple[int, float, int]:
 class PreviewBase:
     """The parts of a preview that do not depend on the terms, computed once.
 
-    `under` simulates the whole run under some terms, at about 0.2 ms per step. Memory is
-    about 500 bytes per moving partition.
-
-    Args:
-        plan: the plan.
-        facts: the cluster.
-        source: the name of the plan's file, cleaned for the terminal.
-        need: the permissions that are needed, for a throttle too where the terms have one.
-        rate: bytes a second into each broker; None for what is known.
-        check: finds what speaks against the plan itself; None for `check_plan`.
+    `under` simulates the whole run, at about 0.2 ms per step; memory is about 500 bytes per moving
+    partition. `source` is the name of the plan's file, cleaned for the terminal; `need` is for a
+    throttle too, where the terms have one; `rate` is bytes a second into each broker, None for what
+    is known; `check` finds what speaks against the plan itself, None for `check_plan`.
     """
 
     def __init__(
@@ -213,11 +200,7 @@ class PreviewBase:
     ) -> PlanPreview:
         """Preview the plan under some terms.
 
-        Args:
-            terms: the terms.
-            on_decision: called for each decision.
-            roughly: whether, of very many partitions, some may stand for the others: then it takes
-                a third of a second for 10,000, not some seconds, while limits are typed.
+        Roughly, some of very many partitions stand for others: 10,000 take a third of a second.
         """
         limits, throttle = terms.limits, terms.throttle
         snapshot = self._snapshot
@@ -302,11 +285,7 @@ class PreviewBase:
         )
 
     def _peak_extra(self, limits: Limits, rates: Rates, *, roughly: bool) -> int:
-        """Estimate the peak of a large plan from a sample.
-
-        A peak bound by limits is the same in the sample. If all partitions begin at once, the peak
-        grows with the plan.
-        """
+        """Estimate the peak of a large plan from a sample, which limits bind alike."""
         sampled = self._sample[::_EVERY_NTH] if roughly else self._sample
         run = self._simulate(sampled, limits, rates)
         if 2 * run.most_in_flight < len(sampled):
@@ -412,7 +391,6 @@ def start_findings(
 
 
 def _disk_warnings(brokers: Iterable[BrokerPreview]) -> Iterator[Finding]:
-    """Warn of brokers whose disks would have little or no room left."""
     for each in brokers:
         if each.gains and (found := _room_warning(each)):
             yield found
@@ -454,7 +432,6 @@ def _sample(wanted: list[WantedPartition]) -> list[WantedPartition]:
 
 
 def _shaped(limits: Limits, shape: Shape) -> Limits:
-    """The same limits in one of the shapes: some belong to gentle."""
     if shape is Shape.GENTLE:
         return msgspec.structs.replace(limits, shape=shape)
     order = order_without_gentle(limits.order)

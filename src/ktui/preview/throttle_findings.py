@@ -49,12 +49,7 @@ NEVER_S = 30 * 86_400
 
 
 class GrowingPartitions:
-    """The partitions that gain replicas, whatever the limits and the throttle.
-
-    Attributes:
-        snapshot: the cluster.
-        wanted: the partitions.
-    """
+    """The partitions that gain replicas, whatever the limits and the throttle."""
 
     def __init__(self, snapshot: ClusterSnapshot, wanted: Iterable[WantedPartition]) -> None:
         self.snapshot = snapshot
@@ -62,10 +57,7 @@ class GrowingPartitions:
 
     @cached_property
     def onto(self) -> Mapping[int, Sequence[tuple[int, TopicPartition]]]:
-        """By broker, bytes a second written to each partition that the broker gains, most first.
-
-        Partitions with an unknown rate are left out.
-        """
+        """By broker, bytes a second written to each partition that it gains, most first."""
         coming: defaultdict[int, list[tuple[int, TopicPartition]]] = defaultdict(list)
         for one in self.wanted:
             bytes_s = self.snapshot.inbound.get(one.tp)
@@ -97,13 +89,10 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     """A run under a throttle."""
 
     growing: GrowingPartitions
-    """The partitions that gain replicas."""
     throttle: ThrottleRates
     """The run's rates; at least one broker has one."""
     limits: Limits
-    """The limits in force."""
     outcome: SimulatedOutcome
-    """The outcome of the simulated run."""
     leaders: bool
     """Whether leaders are throttled too."""
     asked: ThrottleRates = NO_THROTTLE
@@ -127,19 +116,11 @@ class ThrottledRun(msgspec.Struct, frozen=True):
 
     @property
     def least_for_any_size(self) -> float:
-        """The least rate at which some partition is copied alone within NEVER_S, in bytes a second.
-
-        What is written to partitions does not count: it was measured for seconds, and what it
-        leaves of a rate just above it would be made up.
-        """
+        """The least bytes a second under which some partition is copied alone within NEVER_S."""
         return min(map(_least_for_size, self.growing.wanted), default=0.0)
 
     def most_at_once(self, broker: int) -> int:
-        """Return the most bytes a second that may be written at once to a broker's new replicas.
-
-        The figure holds for any order: it counts the busiest partitions, as many as the limits
-        allow at once.
-        """
+        """Return the most bytes a second written at once to new replicas, in any order."""
         limits, weights = self.limits, self.growing.weights_onto.get(broker, ())
         counts = (
             limits.most_at("per_broker", broker), limits.partitions, limits.replica_movements,
@@ -175,11 +156,9 @@ def _least_for_size(one: WantedPartition) -> float:
 
 
 def most_by_weight(weights: Sequence[int], most: int | None) -> int | None:
-    """Return how many partitions W lets be copied to a broker at once; None without W.
+    """Return how many partitions W (bytes) lets be copied to a broker at once; None without W.
 
-    Args:
-        weights: what they count, least first; the last one that begins may exceed W.
-        most: W, in bytes.
+    `weights` are what they count, least first: the last one that begins may exceed W.
     """
     if most is None:
         return None
@@ -201,10 +180,7 @@ _NO_TOPIC = TopicConfig()
 
 
 def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
-    """Find brokers on which replicas may never catch up, with the remedy for each.
-
-    Rates under which no copy ends are a problem, unless the operator insists.
-    """
+    """Find brokers on which replicas may never catch up: a problem, unless insisted on."""
     rates = run.by_rate(run.growing.gaining)
     never = [each for rate in rates.items() for each in _under_one_partition(run, *rate)]
     yield from _refused(run, never, rates) if run.ends_nothing else never
@@ -276,7 +252,6 @@ def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> 
 
 
 def _most(run: ThrottledRun, broker: int) -> int:
-    """The most bytes a second written to one partition that the broker gains."""
     coming = run.growing.onto.get(broker, ())
     return coming[0][0] if coming else 0
 
@@ -299,12 +274,7 @@ def _slower_than_a_fetch(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
 
 
 def slower_than_a_fetch(rate: int, where: str) -> str:
-    """Return how long one fetch takes under a low rate; empty for a rate that is not low.
-
-    Args:
-        rate: bytes a second.
-        where: the brokers that have the rate, as text.
-    """
+    """Return how long one fetch takes under a low rate in bytes a second; empty for no low one."""
     if rate * STALLED_AFTER_S >= FETCH_BYTES:
         return ""
     return (
@@ -385,7 +355,6 @@ def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> lis
 
 
 def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
-    """The bytes of entries with their commas, longest first."""
     rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
     return sorted(
         (_bytes(throttled_entry(one.tp.partition, broker)) for broker in rated), reverse=True

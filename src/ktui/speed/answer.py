@@ -17,10 +17,7 @@ _MOST_UNITS = 200.0
 """The far end of a range keeps the unit of the middle up to so many of it."""
 _LONGEST_S = 100 * 86_400.0
 _TELLING = 0.5
-"""A bottleneck sets the pace if it alone takes this part of the time; else polls and elections do.
-
-It only decides whether the bottleneck is named.
-"""
+"""A bottleneck is named if it alone takes this part of the time: else polls set the pace."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
@@ -118,17 +115,14 @@ class HowLong(msgspec.Struct, frozen=True, kw_only=True):
 def how_long_text(answer: HowLong, *, left: bool = False) -> str:
     """Return the answer as a sentence: how long, on what grounds, and what sets the pace.
 
-    For example `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`; of the
-    rest of a run that is under way (`left`), `about 41 min left (35 to 52), by this run`.
+    `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`, or of the rest of a
+    run (`left`) `about 41 min left (35 to 52), by this run`.
     """
     return "".join(how_long_parts(answer, left=left))
 
 
 def how_long_parts(answer: HowLong, *, left: bool = False) -> tuple[str, str, str]:
-    """Return the parts of that sentence: the time, its range and grounds, and the pacesetter.
-
-    Where a line is short of room, the last ones may go; what is left is a sentence.
-    """
+    """Return the parts of that sentence, of which the last may go where a line is short of room."""
     middle, spread = _span_parts(answer.time_s)
     time = f"about {middle}{' left' if left else ''}"
     bound = answer.pacesetter
@@ -143,10 +137,7 @@ def time_text(answer: HowLong, *, left: bool = False) -> str:
 
 
 def span_text(time_s: Span) -> str:
-    """Format a time with its range, all in one unit if two digits allow it.
-
-    For example `41 min (35 to 52)`, `2.5 h (50 min to 4 h)`, `4 s`.
-    """
+    """Format a time with its range, in one unit if two digits allow: `2.5 h (50 min to 4 h)`."""
     return "".join(_span_parts(time_s))
 
 
@@ -161,7 +152,6 @@ def _span_parts(time_s: Span) -> tuple[str, str]:
 
 
 def _in_units(seconds: float) -> str:
-    """Format a time in the unit that fits it: `90 s`, `2.5 h`."""
     if seconds >= _LONGEST_S:
         return ">99 days"
     size, unit = _unit(seconds)

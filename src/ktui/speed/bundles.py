@@ -1,7 +1,7 @@
 """Bundles: of very many partitions some stand for the others, so that a simulation is quick.
 
-The largest partitions are simulated one by one, for the time of the last ones depends on them. The
-others are bundled by the brokers that they go to, so that each broker keeps what it receives.
+The largest are simulated one by one, for the time of the last ones depends on them. The others are
+bundled by the brokers that they go to, so that each broker keeps what it receives.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from ktui.speed.simulate import (
 )
 
 _MOST = 400
-"""The most partitions and bundles simulated, of those in flight and of those that wait.
+"""The most partitions and bundles simulated, at 0.1 to 0.3 ms each, of those in flight or waiting.
 
-With 5, forecasts of runs miss by two thirds more (bench/forecast/ablation.py); a simulation takes
-0.1 to 0.3 ms for each.
+With 5, forecasts miss by two thirds more (bench/forecast/ablation.py).
 """
 T = TypeVar("T")
 Onto = tuple[Sequence[int], Sequence[int]]
@@ -68,10 +67,7 @@ def bundled(
 
 
 def go_together(sizes: Sequence[int], limits: Limits) -> bool:
-    """Whether the partitions of a bundle are copied at the same time, not one after the other.
-
-    They are where no limit keeps half of all that wait from going on at a time.
-    """
+    """Whether a bundle's partitions are copied at once: no limit keeps half of them waiting."""
     if limits.by_place or limits.brokers:
         return False
     of_bytes, size = limits.bytes_in_flight, sum(sizes)
@@ -90,13 +86,8 @@ def simulate_in_bundles(
 ) -> SimulatedOutcome:
     """Simulate a run roughly, in a time that does not grow with the number of partitions.
 
-    Args:
-        wanted: the run's partitions, in the plan's order, online and in sync.
-        limits: the limits in force during the whole run.
-        rates: the rates of copies.
-        joining_s: the seconds of a step that adds, beside copying.
-        inbound: bytes a second written to partitions, where known.
-        racks: those of the brokers.
+    `wanted` are in the plan's order, online and in sync. `joining_s` are the seconds of a step that
+    adds, beside copying, `inbound` the bytes a second written to partitions, where known.
     """
     together = go_together([one.size for one in wanted], limits)
     bundles, written = bundled(wanted, _size, _onto), dict(inbound or {})
@@ -146,16 +137,10 @@ def simulate_stand_ins(
     to_cut: int,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
-    """Simulate a run of which some partitions stand for others.
+    """Simulate a run of which some partitions stand for others, `left` having the size of all.
 
-    Args:
-        left: the partitions simulated, each with the size of all for which it stands.
-        limits: the limits in force.
-        overhead: of one step.
-        rates: the rates of copies.
-        stand: for what they stand.
-        to_cut: how many partitions are still to be cut, of all.
-        inbound: bytes a second written to partitions, where known.
+    `to_cut` counts all partitions still to be cut, `inbound` the bytes a second written, where
+    known.
     """
     least_s, per_minute = 0.0, limits.cuts_per_minute
     if per_minute is not None and stand.steps > 1:  # partitions in one would be cut at once

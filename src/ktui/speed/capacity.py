@@ -1,11 +1,9 @@
 """The rates at which each broker receives, learned from a run's own copies.
 
 A rate is bytes by busy time: the seconds in which a broker had something to copy, also those in
-which nothing came. So the gulps of a throttle, the fetches that a leader lets wait and the seconds
-until a new copy begins are all in it, as they will be for the copies to come.
-
-Without a throttle the busier of its two brokers limits a copy. So ktui also learns how fast copies
-would have been by themselves.
+which nothing came. So the gulps of a throttle, slow fetches and the seconds until a copy begins are
+in it, as for the copies to come. Without a throttle the busier of its two brokers limits a copy, so
+ktui also learns how fast copies would have been by themselves.
 """
 
 from __future__ import annotations
@@ -25,26 +23,25 @@ from ktui.speed.answer import Basis, Misfit, Source, Span
 from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair, speedup
 
 ASSUMED = Span(20e6, 50e6, 100e6)
-"""The assumed rate of a copy by itself without a throttle, in bytes a second, until one was seen.
-
-It is a guess. Only times that say "assumed" rest on it.
+"""The assumed bytes a second of a copy by itself, without a throttle, until one was seen: a guess,
+on which only times that say "assumed" rest.
 """
 THROTTLED = Span(0.35, 0.6, 1.4)
 """The share of a throttle that copies are expected to get.
 
-It depends on what nobody knows before: where producers had written batches of hundreds of kB, as in
-all labs of `bench/forecast`, copies got 0.36 to 0.56 of their throttle, at 2 to 7 MB/s and whatever
-the size of partitions; where batches were small, on real 4.3.1 and 4.4.0, 0.85 to 0.99 at 3 to 25
-MB/s. Short copies get more than all of it: what their broker has not used in the last 11 s, as
-where brokers copy in turn. With
-all of it or half of it as the middle, forecasts of the first minute miss by up to two thirds more
+It differs between clusters: in all labs of `bench/forecast`, copies got 0.36 to 0.56 of their
+throttle, at 2 to 7 MB/s and whatever the size of partitions; on real clusters of 4.3.1 and 4.4.0,
+0.76 to 0.99 at 3 to 25 MB/s. Producers of the labs had written batches of hundreds of kB, those of
+the others small ones; that this explains the difference is a guess that nobody has proved. Short
+copies get more than all of it: what their broker has not used in the last 11 s. With all or half of
+it as the middle, forecasts of the first minute miss by up to two thirds more
 (bench/forecast/ablation.py). A narrower range would leave one kind of cluster out.
 """
 OF_THROTTLE = Span(1 / 1.3, 1.0, 1.3)
 """The range of that share where many earlier runs have shown it.
 
-With producers beside them runs of labs took up to 1.3 times as long as without; a run on an idle
-4.4.0 took 0.77 of what two runs at a higher throttle had promised.
+With producers, runs of labs took up to 1.3 times as long; one on an idle 4.4.0 took 0.77 of what
+two at a higher throttle promised.
 """
 _FEW_OF_THROTTLE = 0.15
 """How much wider that range is where one run alone showed the share; with n runs, an nth of it."""
@@ -53,41 +50,38 @@ MANY = 100
 BINDS = 0.7
 """A broker that receives this share of its throttle is limited by it: it could receive more.
 
-Throttled brokers of labs received 0.5 to 1.1 of it. With 0.9, forecasts stay the same to a point
-(bench/forecast/ablation.py). Much lower, slow brokers would count as throttled, and a higher
-throttle would be expected to bring more than it does.
+Throttled brokers of labs received 0.5 to 1.1. With 0.9, forecasts stay the same to a point
+(bench/forecast/ablation.py); much lower, slow brokers would count as throttled.
 """
 UNSURE = 1.15
 """The least range of a rate to either side: runs differ more than a run's brokers do."""
 ONE_RUN = 0.75
-"""What the range reaches beyond the rate where one run alone showed it; with n runs, an nth of it.
+"""What the range reaches beyond the rate where one run showed it; with n runs, an nth of it.
 
 Later runs on the same five brokers took 0.7 to 1.7 times as long as one had promised.
 """
 _MISFIT = 1.3
 """How much wider the range is for each misfit: chosen, not fitted. Less would promise too much."""
 _LARGER = 4.0
-"""Partitions so many times as large as any copied before are another case.
-
-Of partitions that fit into the page caches of their leaders, nothing follows for those that do not.
-Chosen, not fitted: the partitions of all labs are alike.
+"""Partitions so many times as large as any copied before are another case: small ones fit into page
+caches. Chosen, not fitted, as all labs' partitions are alike.
 """
 _SPAN_S = 120.0
 """Busy seconds after which what was copied counts for a third.
 
-With 20 s, forecasts miss by a tenth more, for they follow each gulp of a throttle
+With 20 s, forecasts follow each gulp of a throttle and miss by a tenth more
 (bench/forecast/ablation.py).
 """
 _DOUBT_S = 5.0
-"""The rate that is expected of a broker counts as so many seconds in which it was seen.
+"""A broker's expected rate counts as so many seconds in which it was seen.
 
 With none or 20 s, forecasts miss by up to a third more (bench/forecast/ablation.py).
 """
 _ENOUGH_S = 4.0
-"""Busy seconds of all brokers together from which on a run has shown how fast it copies.
+"""Busy seconds of all brokers from which on a run has shown how fast it copies.
 
-Less hardly changes the forecasts of labs (bench/forecast/ablation.py); with more, a run's first
-forecasts rest on earlier runs for longer.
+Less changes little (bench/forecast/ablation.py); with more, first forecasts rest on earlier runs
+for longer.
 """
 
 
@@ -96,7 +90,6 @@ class _Seen(msgspec.Struct):
 
     throttle: int | None
     size: float
-    """Bytes."""
     alone: float
     """Bytes that a single copy would have received in that time."""
     seconds: float
@@ -107,7 +100,6 @@ class _Seen(msgspec.Struct):
 
     @property
     def bound(self) -> bool:
-        """Whether the throttle limits the broker."""
         return self.throttle is not None and self.bytes_s >= BINDS * self.throttle
 
 
@@ -156,7 +148,6 @@ class CapacityMemory(msgspec.Struct):
     busy_s: float = 0.0
 
     def shown(self, more: BrokerShown) -> None:
-        """Add what a broker has received."""
         key = more.broker, more.throttle
         self.received[key] = more.added_to(self.received.get(key))
 
@@ -178,12 +169,8 @@ ANY_CASE = Case()
 class Capacity:
     """Learn how fast brokers receive: by this run's copies, else earlier runs, else assumed.
 
-    Args:
-        prior: the rates of earlier runs; None if there are none.
-        memory: what was learned so far.
-        share: of a throttle that copies are expected to get; None for the usual one.
-        given: what each broker takes in by the operator, over all its copies, in bytes a second;
-            it overrides what is known. None for none.
+    `share` is of a throttle that copies are expected to get, None for the usual one. `given`
+    overrides what is known: what each broker takes in, in bytes a second.
     """
 
     def __init__(
@@ -200,19 +187,12 @@ class Capacity:
 
     @property
     def known(self) -> bool:
-        """Whether enough has been measured."""
         return self._memory.busy_s >= _ENOUGH_S
 
     def learn(
         self, copied: Sequence[tuple[Pair, float]], seconds: float, throttle: ThrottleRates
     ) -> None:
-        """Learn from a period.
-
-        Args:
-            copied: the bytes that each copy has received, which may be none.
-            seconds: the length of the period.
-            throttle: the run's throttle.
-        """
+        """Learn from a period: the bytes that each copy has received, which may be none."""
         load = CopyLoad(throttle.leaves_free, (pair for pair, _ in copied))
         sizes, alone = defaultdict[int, float](float), defaultdict[int, float](float)
         for pair, size in copied:
@@ -238,7 +218,6 @@ class Capacity:
             )
 
     def _begun(self, broker: int, limit: int | None) -> _Seen:
-        """Return what was seen so far, at first what is expected, if there is any ground for it."""
         seen = self._memory.seen.get(broker)
         if seen is not None and seen.throttle == limit:
             return seen
@@ -248,12 +227,7 @@ class Capacity:
         return _Seen(limit, expected * _DOUBT_S, alone * _DOUBT_S, _DOUBT_S)
 
     def under(self, throttle: ThrottleRates, case: Case = ANY_CASE) -> Rates:
-        """Return the rates of copies under a throttle, by what is known now.
-
-        Args:
-            throttle: the rates of the run.
-            case: what is to be copied, where it matters how well earlier runs fit.
-        """
+        """Return the rates of copies under a throttle; `case` tells how earlier runs fit."""
         return Rates(self, throttle, case)
 
     @property
@@ -267,14 +241,9 @@ class Capacity:
         return self._expected_alone * speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
-        """Return the rate at which a broker receives, in bytes a second.
+        """Return the rate at which a broker receives `at_once` copies, in bytes a second.
 
         A broker that a throttle has limited keeps its share of another throttle.
-
-        Args:
-            broker: the receiving broker.
-            at_once: the number of copies that it receives at once.
-            throttle: its throttle in bytes a second; None without one.
         """
         seen = self._memory.seen.get(broker)
         if throttle is not None and seen is not None and seen.throttle is not None:
@@ -299,7 +268,6 @@ class Capacity:
 
     @property
     def _expected_alone(self) -> float:
-        """The rate of a single copy onto a broker of which nothing is known."""
         usual = self._usual_alone()
         return ASSUMED.middle if usual is None else usual
 
@@ -311,7 +279,6 @@ class Capacity:
         return None if self.prior is None else self.prior.curve.bytes_s(1, None)
 
     def _usual_share(self) -> float:
-        """Return the share of their throttle that brokers receive."""
         size, granted = 0.0, 0.0
         for seen in self._memory.seen.values():
             if seen.throttle is not None:
@@ -321,13 +288,7 @@ class Capacity:
 
 
 class Rates:
-    """The rates of copies under a throttle, by what is known at one moment.
-
-    Args:
-        capacity: what is known; it learns nothing while these rates are in use.
-        throttle: the rates of the run.
-        case: what is to be copied.
-    """
+    """The rates of copies under a throttle, by what is known at one moment."""
 
     def __init__(self, capacity: Capacity, throttle: ThrottleRates, case: Case = ANY_CASE) -> None:
         self._capacity = capacity
@@ -419,10 +380,7 @@ class Rates:
     def time_of(self, copying_s: float, waiting_s: float, onto: Mapping[int, float]) -> Span:
         """Return how long a run takes: with the range of the broker that takes in its copies last.
 
-        Args:
-            copying_s: seconds with copies in flight, at the middle rates.
-            waiting_s: the other seconds, which do not depend on rates.
-            onto: what each broker receives, in bytes, or in copies where they are alike.
+        `waiting_s` does not depend on rates. `onto` is in bytes, or in copies where they are alike.
         """
         received = {broker: size for broker, size in onto.items() if size}
         copying = Span(0.0, 0.0, 0.0)
@@ -446,13 +404,7 @@ class Rates:
 
 
 def misfits(prior: Prior, case: Case, limit: Callable[[int], int | None]) -> Iterator[Misfit]:
-    """Yield how earlier runs differ from a run, as far as it is known what those were like.
-
-    Args:
-        prior: the rates of earlier runs.
-        case: what is to be copied.
-        limit: returns the throttle of a broker in bytes a second; None without one.
-    """
+    """Yield how earlier runs differ from a run, as far as it is known what those were like."""
     known = bool(prior.onto)
     limits = {limit(broker) for broker in case.onto}
     unknown_share = known and prior.throttle is None and limits != {None}
@@ -480,10 +432,7 @@ def _shows_share(prior: Prior) -> bool:
 
 
 def spread_of(prior: Prior) -> Span:
-    """Return the range of a rate that earlier runs have shown, as factors of it.
-
-    A run's machines are as busy as they are in its hour, so one run says little of the next.
-    """
+    """Return the range of a rate that earlier runs have shown, as factors of it."""
     unsure = max(UNSURE, 1 + ONE_RUN / max(1, prior.curve.unthrottled_runs))
     return Span(min(1 / unsure, prior.curve.low), 1.0, max(unsure, prior.curve.high))
 
@@ -491,13 +440,7 @@ def spread_of(prior: Prior) -> Span:
 def with_present_rates(
     throttle: ThrottleRates, onto: Collection[int], configs: Mapping[int, BrokerConfig]
 ) -> ThrottleRates:
-    """Return a run's throttle, and the present rates of brokers for which it has none.
-
-    Args:
-        throttle: the run's own rates.
-        onto: the brokers that receive copies.
-        configs: settings of brokers, as far as they are known.
-    """
+    """Return a run's throttle, and the present rates of `onto` for which it has none."""
     present = {
         broker: configs[broker].follower_throttle_rate
         for broker in onto

@@ -1,7 +1,7 @@
 """Replicas being copied that share brokers: how they slow each other, and when each of them ends.
 
-A copy is slowed by what the busier of its two brokers copies. That was fitted on recorded runs of
-labs (bench/forecast/ablation.py); docs/insights.md has the figures.
+A copy is slowed by what the busier of its two brokers copies, as fitted on recorded runs of labs
+(bench/forecast/ablation.py); docs/insights.md has the figures.
 """
 
 from __future__ import annotations
@@ -16,23 +16,20 @@ from types import MappingProxyType
 from ktui.cluster.partition import Brokers, TopicPartition
 
 SENDING = 0.5
-"""What a copy takes of its leader, as a part of what it takes of the broker that receives it.
+"""What a copy takes of its leader, as a part of what it takes of its receiver.
 
-With 0 or 1, forecasts of runs without a throttle miss by a fifth more (bench/forecast/ablation.py).
+With 0 or 1, unthrottled forecasts miss by a fifth more (bench/forecast/ablation.py).
 """
 HALF_AT = 1.0
-"""With so many copies a broker takes in half of what it does with many, as `RateCurve` has it.
-
-A single copy waits for its leader between fetches. With 0 or 4, forecasts of brokers with a share
-of a core miss by a sixth more (bench/forecast/ablation.py). A figure fitted to each cluster's own
-earlier runs was no better in the median, and worse in its tail: few runs vary what shows it.
+"""With so many copies a broker takes in half of what it does with many (`RateCurve`): one waits for
+its leader between fetches. With 0 or 4, forecasts of brokers with a share of a core miss by a
+sixth more (bench/forecast/ablation.py). Fitted to each cluster's earlier runs, it was no better.
 """
 
 _FINENESS = 25
-"""Rates onto and from a broker are computed again once one in so many of its copies has changed.
-
-So they are exact where a broker has fewer copies at once. With more, the time of 10,000 moves is
-off by 0.2%, and takes two fifths as long to compute (bench/plans.py). With 200 it is off by 0.1%.
+"""Rates of a broker are computed again once one in so many of its copies has changed: exact for
+fewer copies. With more, 10,000 moves are off by 0.2% (bench/plans.py); 200 would make it 0.1%,
+in two fifths more time.
 """
 
 NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
@@ -44,22 +41,16 @@ Pair = tuple[int, int]
 def leader_or_first(leader: int | None, replicas: Brokers) -> int:
     """Return whom a partition is copied from: without a leader, its first replica.
 
-    A damaged journal may have a partition without replicas: then it is -1, which is no broker.
+    Without replicas, as of a damaged journal, it is -1, which is no broker.
     """
     return next(iter(replicas), -1) if leader is None else leader
 
 
 class BrokerIntake:
-    """The replicas that one broker is adding.
+    """The replicas that one broker is adding, at `bytes_s` for a number at once.
 
-    The broker's virtual time is the bytes received by a replica present from the start. So a
-    replica of s bytes added at virtual time v ends at v + s, whatever else is added.
-
-    Args:
-        bytes_s: returns the broker's intake in bytes a second, for a number of replicas at once.
-
-    Attributes:
-        next_end_s: the second at which the next copy ends if none is added.
+    Its virtual time is the bytes received by a replica present from the start. So a replica of s
+    bytes added at virtual time v ends at v + s, whatever else is added.
     """
 
     def __init__(self, bytes_s: Callable[[int], float]) -> None:
@@ -112,13 +103,7 @@ def speedup(load: float) -> float:
 
 
 class CopyLoad:
-    """How many copies the brokers of a cluster have in flight.
-
-    Args:
-        is_free: whether a broker receives without a throttle. Copies that a throttle holds up
-            leave their brokers time for others, so that they are no load.
-        pairs: that of each copy.
-    """
+    """How many copies brokers have in flight, but those that a throttle holds up."""
 
     def __init__(self, is_free: Callable[[int], bool], pairs: Iterable[Pair] = ()) -> None:
         self._is_free = is_free
@@ -140,10 +125,7 @@ class CopyLoad:
         return self._onto[broker]
 
     def slows(self, pair: Pair) -> float:
-        """Return how many times as long a copy takes as it would by itself.
-
-        The busier of its ends decides.
-        """
+        """Return how many times as long a copy takes as alone: its busier end decides."""
         leader, broker = pair
         load = max(1.0, self._load[leader], self._load[broker])
         return (load + HALF_AT) / (1.0 + HALF_AT)  # load / speedup(load)
@@ -153,10 +135,6 @@ class CopiesOfBothEnds:
     """The replicas being copied, each at a rate that depends on what both of its ends copy.
 
     The rates are computed once for all that changes at a moment.
-
-    Args:
-        bytes_s: returns the rate of one copy in bytes a second, beside all that are in flight.
-        load: these; none yet.
     """
 
     def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float], load: CopyLoad) -> None:
@@ -201,14 +179,9 @@ class CopiesOfBothEnds:
         at_s: float,
         beside: Mapping[int, int] = NONE_BESIDE,
     ) -> None:
-        """Begin to copy a replica. The caller has already collected ended copies with `ended`.
+        """Begin to copy a replica; the caller has collected ended copies with `ended`.
 
-        Args:
-            tp: its partition.
-            pair: its leader and its broker.
-            size: its bytes.
-            at_s: the second.
-            beside: further replicas that its broker copies as long as this one, by leader.
+        `beside` are further replicas that its broker copies as long as this one, by leader.
         """
         if at_s != self._at_s:
             self._settle()
@@ -221,12 +194,7 @@ class CopiesOfBothEnds:
         self._of[pair].add(tp, size, at_s)
 
     def rates_changed(self, load: CopyLoad, at_s: float) -> None:
-        """Go on with other rates. The caller has already collected ended copies with `ended`.
-
-        Args:
-            load: all copies in flight, as they count from now on.
-            at_s: the second.
-        """
+        """Go on with other rates and load; the caller has collected ended copies with `ended`."""
         self._settle()
         self._load, self._at_s = load, at_s
         self._changed.update(self._touching)
@@ -269,7 +237,6 @@ class CopiesOfBothEnds:
         self._at_s = at_s
 
     def _settle(self) -> None:
-        """Go on with the rates that follow from the last changes."""
         if not self._unlisted and not self._changed:
             return
         touched: dict[Pair, BrokerIntake] = {}

@@ -55,8 +55,7 @@ def least_time(wanted: Iterable[WantedPartition], limits: Limits, rates: Rates) 
     """Return the highest of the bounds; None where nothing is copied.
 
     No copy is faster than one by itself, no broker takes in more than its rate, and only so many
-    copies go on at a time. A bound of senders holds while leaders stay where they are: in the
-    gentle shape without E.
+    copies go on at a time. A bound of senders holds while leaders stay: gentle without E.
     """
     sums = _Sums(limits, rates)
     for one in wanted:
@@ -86,7 +85,6 @@ class _Sums:
         self._all: Span | None = None
 
     def add(self, one: WantedPartition) -> None:
-        """Count a partition's copies."""
         now, size = one.situation, one.size
         receivers = [broker for broker in now.target if broker not in now.replicas]
         if not receivers or not size:
@@ -169,7 +167,6 @@ class _Sums:
             yield Bound(time_s=time_s, bottleneck=kind.REPLICAS, bytes=self._bytes)
 
     def _intake_s(self, broker: int, copies: CopiesOnto) -> float:
-        """Return the least seconds in which a broker takes in some copies."""
         if self._rates.is_free(broker):
             return least_alone(copies) / self._rate(broker)
         return copies.bytes / self._rates.takes(broker, copies.at_once)
@@ -199,9 +196,8 @@ class Exchange(msgspec.Struct, frozen=True):
 class BrokerPairs:
     """Add up what each pair of brokers has to copy in turn.
 
-    Two copies that share a broker do not overlap. So of an odd number n of brokers at most
-    (n - 1) / 2 pairs copy at a time, whatever the order: what three brokers copy among each other
-    goes one by one, though none of the three is busy all the time.
+    Two copies that share a broker do not overlap. So of an odd number n of brokers at most (n - 1)
+    / 2 pairs copy at a time: what three copy among each other goes one by one.
     """
 
     def __init__(self) -> None:
@@ -209,14 +205,7 @@ class BrokerPairs:
         self._bytes: Counter[frozenset[int]] = Counter()
 
     def add(self, sender: int, receiver: int, size: int, seconds: float) -> None:
-        """Count a copy that no other copy of the two brokers overlaps.
-
-        Args:
-            sender: the leader.
-            receiver: the broker that adds a replica.
-            size: the bytes to copy.
-            seconds: the least time in which the two take part in nothing else.
-        """
+        """Count a copy that no other of the two brokers overlaps for so many seconds."""
         pair = frozenset((sender, receiver))
         self._seconds[pair] += seconds
         self._bytes[pair] += size

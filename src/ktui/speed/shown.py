@@ -1,7 +1,4 @@
-"""What the copies of runs have shown of a cluster's speed, and the rates that follow for another.
-
-A run keeps it in a file, so that the next one knows it without a recording and without Spark.
-"""
+"""What the copies of runs have shown of a cluster's speed, and the rates for another."""
 
 from __future__ import annotations
 
@@ -19,16 +16,17 @@ from ktui.speed.copies import HALF_AT, speedup
 
 SCHEMA_VERSION = 1
 _HELD = 0.25
-"""A throttle of which copies got a smaller share has not held them up: their brokers are slow.
+"""A throttle of which copies got less has not held them up: their brokers are slow.
 
-On all labs of `bench/forecast` throttles that held up every copy let 0.32 to 0.55 of themselves
-through. With a higher value runs without a throttle would be taken for as slow as those.
+In all labs of `bench/forecast` throttles that held up every copy let 0.32 to 0.55 of themselves
+through.
 """
 TELLING_S = 10.0
 """A rate counts as shown by a run in which it was seen for so many seconds, over all brokers."""
 _DOUBT_S = 60.0
-"""The rate of a broker is mixed with that of the others as if they had shown it for so long. With
-less, the rates of the labs' brokers, which are alike, differ by chance."""
+"""A broker's rate is mixed with the others' as if they had shown it for so long: labs' brokers,
+which are alike, differ by chance with less.
+"""
 _DECILES = 10
 
 
@@ -38,7 +36,6 @@ class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     cluster_id: str
     at: datetime
-    """When its copies were seen last."""
     received: tuple[BrokerShown, ...]
     step_s: Amount | None = None
     """Seconds of a step beside copying; None while unknown."""
@@ -110,11 +107,7 @@ def learn_curve(
     """Return the rates that brokers have shown together, of which some bytes were copied.
 
     Where a throttle held up every copy, the share of it that they got is known, and the rate
-    without it is assumed.
-
-    Args:
-        runs: what each run has shown.
-        others: what was copied outside of any run.
+    without it is assumed. `others` was copied outside of any run.
     """
     received = [one for each in (*runs, others) for one in each if one.seconds]
     limits = {one.throttle for one in received if one.throttle is not None}
@@ -147,10 +140,7 @@ def _share(held: Sequence[BrokerShown]) -> float:
 
 
 def _as_free(one: BrokerShown) -> BrokerShown:
-    """Return what a broker has received under a throttle that held nothing up, as without one.
-
-    Copies under a throttle count as no load for others: `alone` is the mean of those at a time.
-    """
+    """Return what came under a throttle that held nothing up, as without one."""
     alone = one.bytes / speedup(one.bytes / one.alone) if one.alone else 0.0
     return msgspec.structs.replace(one, throttle=None, alone=alone)
 

@@ -1,7 +1,4 @@
-"""A simulated run: which partition steps when, if all goes well.
-
-The simulation and a real run share the same decisions: `pacing.choosing`.
-"""
+"""A simulated run, by the decisions of a real one (`pacing.choosing`), if all goes well."""
 
 from __future__ import annotations
 
@@ -33,9 +30,7 @@ from ktui.pacing.steps import after
 from ktui.speed.copies import CopiesOfBothEnds, leader_or_first
 
 POLL_S = 1
-"""Seconds between polls. Ends are seen, and decisions made, at polls.
-
-A step that adds nothing takes about as long, and so does an election.
+"""Seconds between polls, at which ends are seen and decisions made: about as long as an election.
 """
 OnDecision = Callable[[int, Decision], None]
 """Called for each decision that submits moves, with the seconds since the start."""
@@ -59,10 +54,7 @@ class StepInFlight(msgspec.Struct, frozen=True):
     """The partition as before the step."""
     move: Move
     left: Mapping[int, float]
-    """By broker, the bytes that the step's replicas still lack.
-
-    Complete replicas are left out. If all are complete, the step is over with the next poll.
-    """
+    """By broker, the bytes that the step's replicas still lack, without complete ones."""
 
 
 class RestOfRun(msgspec.Struct, frozen=True):
@@ -86,19 +78,13 @@ class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
     most_in_flight: int
     """The most partitions in flight at one time."""
     peak_extra_replicas: int
-    """The most extra replicas of all partitions together, at one time.
-
-    Extra replicas are those beyond both a partition's first and its final number.
-    """
+    """The most replicas at one time beyond partitions' first and final numbers, of all together."""
     peak_bytes: Counter[int]
     """By broker, the most bytes held at one time beyond those at the start."""
     peak_written: Counter[int]
     """By broker, the most bytes a second written to the partitions that it was adding at once."""
     peak_sent: Counter[int]
-    """By leader, the most bytes a second that all followers, new ones too, must fetch to keep up.
-
-    Only partitions being copied count.
-    """
+    """By leader, the most bytes a second that followers of what is copied must fetch to keep up."""
 
 
 def simulate_rest_of_run(
@@ -109,15 +95,9 @@ def simulate_rest_of_run(
     on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
-    """Simulate the rest of a run.
+    """Simulate the rest of a run, of which no replica is being copied yet.
 
-    Args:
-        left: the present state of the run.
-        limits: the limits in force from now on.
-        overhead: the time of steps beside copying.
-        copying: the copy rates; no replica is being copied yet.
-        on_decision: called for each decision.
-        inbound: bytes a second written to partitions, where known.
+    `inbound` are the bytes a second written to partitions, where known.
     """
     simulated = _SimulatedRun(
         Roster(limits, racks=left.racks), overhead, copying, on_decision, inbound
@@ -129,8 +109,6 @@ def simulate_rest_of_run(
 
 
 class _SimulatedRun:
-    """The state of one simulated run."""
-
     def __init__(
         self,
         roster: Roster,
@@ -289,7 +267,6 @@ class _SimulatedRun:
 
 
 def _in_order(wanted: Sequence[WantedPartition], limits: Limits) -> Iterator[WantedPartition]:
-    """Sort partitions as a run's queue does."""
     ordered = _by_order(wanted, limits.order)
     if limits.internal is InternalOrder.NONE:
         return iter(ordered)
@@ -370,11 +347,9 @@ class FetchTraffic:
             self._add(self._sent, self.peak_sent, now.leader, needed)
 
     def copied(self, tp: TopicPartition, broker: int) -> None:
-        """Subtract a copy that has caught up."""
         self._written[broker] -= self._inbound.get(tp, 0)
 
     def over(self, tp: TopicPartition) -> None:
-        """Subtract a partition whose copies are all in sync."""
         if tp in self._sent_by:
             leader, bytes_s = self._sent_by.pop(tp)
             self._sent[leader] -= bytes_s

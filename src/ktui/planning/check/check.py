@@ -82,7 +82,6 @@ class FindingSentences:
 
     @property
     def plan_size(self) -> int:
-        """The number of partitions in the plan."""
         return len(self._plan.partitions)
 
     def of(
@@ -92,7 +91,6 @@ class FindingSentences:
         partitions: list[TopicPartition],
         first: int,
     ) -> str:
-        """Return a finding's sentence; `first` is the plan index of its first partition."""
         refuses = self._cluster.refuses_cordoned
         text = _CORDONED[refuses] if kind is FindingKind.CORDONED else _FIXED.get(kind)
         if text is not None:
@@ -164,7 +162,6 @@ class FindingSentences:
 
 
 def _spans(numbers: Iterable[int]) -> str:
-    """Format numbers in order, with neighbours joined: "1 to 5 and 9"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:
@@ -178,7 +175,6 @@ class CoordinatorMoves(msgspec.Struct, frozen=True, kw_only=True):
     """What changes its coordinator with a plan."""
 
     partitions: tuple[TopicPartition, ...]
-    """The partitions of internal topics that get another leader, in the plan's order."""
     groups: int | None
     """Groups of any type; None if they could not be counted."""
     transactional_ids: int | None
@@ -218,7 +214,6 @@ def coordinator_moves(plan: Plan, cluster: ClusterSnapshot) -> CoordinatorMoves 
 def _moving_ids(
     kind: CoordinatorKind, moving: tuple[TopicPartition, ...], cluster: ClusterSnapshot
 ) -> Mapping[str, CoordinatedId] | None:
-    """Return by name what the moving leaders coordinate; None if it could not be read."""
     numbers = {tp.partition for tp in moving if tp.topic == kind.topic}
     if not numbers:
         return {}
@@ -282,7 +277,6 @@ def _finding(partitions: tuple[TopicPartition, ...], sentence: str) -> Finding:
 
 
 def _uncounted(kind: CoordinatorKind, cluster: ClusterSnapshot, *, read: bool) -> str:
-    """Return why some could not be counted, with the fix; empty if all were."""
     if not read:
         reasons = (each.answer for each in cluster.failures if each.operation is kind.operation)
         why = next(reasons, "no leader answered")
@@ -297,10 +291,7 @@ def _uncounted(kind: CoordinatorKind, cluster: ClusterSnapshot, *, read: bool) -
 
 
 def leave_out_internal(plan: Plan) -> tuple[Plan, tuple[Finding, ...]]:
-    """Return a plan without internal topics, and the finding that names what is left out.
-
-    A plan without such topics is returned as it is. With nothing left, the finding says so.
-    """
+    """Return a plan without internal topics, and a finding that names them, or nothing left."""
     left_out = tuple(each.tp for each in plan.partitions if each.topic in INTERNAL_TOPICS)
     if not left_out:
         return plan, ()
@@ -336,8 +327,6 @@ _ORDER = (*Severity,)
 
 
 class _Group(msgspec.Struct):
-    """The partitions with the same remark, and the plan index of the first one."""
-
     remark: Remark
     first: int
     partitions: list[TopicPartition]
@@ -353,8 +342,8 @@ def check_plan(
 ) -> tuple[Finding, ...]:
     """Return the findings about a plan on this cluster: problems, then warnings, then notes.
 
-    A remark that many partitions share is one finding that names them all. A plan may be started
-    if no finding is a problem.
+    A remark that many partitions share is one finding that names them all. A plan without a problem
+    may be started.
     """
     rules = PlanRules(cluster)
     groups = _grouped(plan, rules)

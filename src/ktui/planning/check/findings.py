@@ -27,7 +27,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Mapping[TopicPartition, PartitionState]
     """All partitions of the plan's topics.
 
-    A topic without partitions here does not exist, unless `failures` names it.
+    A topic without any does not exist, unless in `failures`.
     """
     brokers: Mapping[int, Broker]
     cluster_id: str = ""
@@ -57,10 +57,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
     """Bytes a second written to the partitions that gain replicas, where measured."""
     coordinated: Mapping[CoordinatorKind, CoordinatedIds] = msgspec.field(default_factory=dict)
-    """What the leaders of internal partitions coordinate that get another leader.
-
-    A kind of which a leader did not answer is missing, and one whose topic the plan leaves alone.
-    """
+    """What the moving leaders of internal partitions coordinate, where they answered."""
     rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
     """Throttles of the brokers concerned, under Kafka's names, with their sources."""
 
@@ -115,7 +112,6 @@ class FindingKind(enum.StrEnum):
     REPLICATION_FACTOR_CHANGE = "replication factor change"
     BELOW_MIN_ISR = "below min ISR"
     BELOW_MIN_ISR_ALREADY = "below min ISR already"
-    """The plan leaves it so, and makes nothing worse."""
     BROKER_DOWN = "broker down"
     OFFLINE = "offline"
     UNDER_REPLICATED = "under-replicated"
@@ -163,7 +159,6 @@ class Finding(msgspec.Struct, frozen=True):
     severity: Severity
     kind: FindingKind
     partitions: tuple[TopicPartition, ...]
-    """In the plan's order."""
     sentence: str
     place: FilePosition | None = None
     """The first partition's position in the file; None if the plan was not read from a file."""
@@ -215,10 +210,7 @@ def missing_permissions(
 ) -> tuple[Finding, ...]:
     """Return the permissions that are missing; none where Kafka has to refuse the request itself.
 
-    Args:
-        permitted: what the principal may do; None where brokers do not tell.
-        obstacles: what keeps a canary from its topic; None without one.
-        need: what is to be done.
+    `permitted` is None where brokers do not tell, `obstacles` without a canary.
     """
     lacking = () if permitted is None else _lacking(permitted, need)
     canary = _against_canary(obstacles, need) if obstacles is not None and need.canary else ()
@@ -300,10 +292,7 @@ LOW = 0.1
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """The total of a broker's log dirs that can take new replicas: working and not cordoned.
-
-    Bytes; None where the broker does not report them.
-    """
+    """The total bytes of a broker's log dirs that can take new replicas; None if not reported."""
 
     total: int | None = None
     room: int | None = None

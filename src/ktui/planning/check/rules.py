@@ -18,10 +18,10 @@ from ktui.planning.throttle_rates import is_canary
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """A rule that one partition breaks.
+    """A rule that one partition breaks; those of the same kind and cause become one finding.
 
-    `cause` holds the values for the sentence; remarks of the same kind and cause become one
-    finding. `steps` is the path from the partition to the value in the file.
+    `cause` has the values for the sentence, `steps` the path from the partition to the value in the
+    file.
     """
 
     kind: FindingKind
@@ -37,7 +37,6 @@ class PlanRules:
 
     @cached_property
     def partition_counts(self) -> Counter[str]:
-        """The number of partitions of each topic."""
         return Counter(tp.topic for tp in self._cluster.partitions)
 
     @cached_property
@@ -68,12 +67,10 @@ class PlanRules:
 
     @cached_property
     def racks(self) -> dict[int, str]:
-        """The rack of each broker that has one."""
         return racks_of(self._cluster.brokers.values())
 
     @cached_property
     def rack_count(self) -> int:
-        """The number of racks."""
         return len(set(self.racks.values()))
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
@@ -83,7 +80,6 @@ class PlanRules:
         return state if state is None or listed is None else state.with_reassignment(listed)
 
     def remarks(self, target: PartitionTarget) -> Iterator[Remark]:
-        """Yield all remarks about one partition."""
         yield from self._of_brokers(target)
         state = self.state(target.tp)
         if state is None:
@@ -117,10 +113,7 @@ class PlanRules:
             yield Remark(FindingKind.TOO_MANY_REPLICAS, (len(target.replicas),), ("replicas",))
 
     def _of_cordons(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
-        """Remark on cordoned brokers that the target names.
-
-        Where Kafka may refuse such a target, replicas that stay count, too, if any list is sent.
-        """
+        """Remark on cordoned brokers in a target; on kept replicas only where Kafka may refuse."""
         held = set(state.replicas)
         if self._cluster.refuses_cordoned is not False and not has_its_list(target, state):
             held = set()
@@ -170,10 +163,7 @@ class PlanRules:
             yield Remark(FindingKind.UNDER_REPLICATED)
 
     def _is_elsewhere(self, tp: TopicPartition, broker: int, path: str) -> bool:
-        """Whether a replica may end up in another log dir: its broker has several to choose from.
-
-        A replica that stays on its broker stays in its dir.
-        """
+        """Whether a new replica may end up in another log dir than the plan's."""
         is_held = self._cluster.held_in.get(Replica(tp, broker)) == path
         return not is_held and len(self._cluster.log_dirs.get(broker, ())) != 1
 
@@ -182,7 +172,6 @@ class PlanRules:
         return [named for named in target.named_log_dirs if self._is_elsewhere(target.tp, *named)]
 
     def _broken_racks(self, target: PartitionTarget) -> bool:
-        """Whether the replicas use fewer racks than they could (KIP-36)."""
         used = {self.racks.get(broker) for broker in target.replicas}
         return None not in used and len(used) < min(len(target.replicas), self.rack_count)
 

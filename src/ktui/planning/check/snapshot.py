@@ -38,8 +38,6 @@ _ANY_TOPIC = TopicConfig()
 
 
 class _LogEnds(msgspec.Struct, frozen=True):
-    """One leader's log offsets, and the second of the answer."""
-
     offsets: OffsetsAnswer
     at_s: float
 
@@ -49,13 +47,9 @@ async def measure_inbound(
 ) -> ClusterSnapshot:
     """Measure the inbound rate of each partition that gains a replica, and read throttle rates.
 
-    The leaders' log ends are read twice, `MEASURED_S` apart. The inbound rate is their difference,
-    times the bytes of a message on the leader's disk. The rate stays unknown for compacted topics,
-    partitions of unknown size, and leaders that do not answer. The cost is two
-    requests to each leader and one more to each broker concerned, however many partitions.
-
-    Returns:
-        The snapshot, with `inbound` and `rates`.
+    The rate is what the leader's log end grows within `MEASURED_S`, times the bytes of a message on
+    its disk. It stays unknown for compacted topics, partitions of unknown size, and leaders that do
+    not answer. Each leader gets two requests, each broker concerned one more.
     """
     growing = list(_growing(plan, seen))
     led: defaultdict[int, list[TopicPartition]] = defaultdict(list)
@@ -92,7 +86,6 @@ async def measure_inbound(
 
 
 def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
-    """The partitions that gain a replica."""
     rules = PlanRules(seen)
     for target in plan.partitions:
         state = rules.state(target.tp)
@@ -119,7 +112,6 @@ def _rate(tp: TopicPartition, first: _LogEnds, last: _LogEnds, seen: ClusterSnap
 async def _rates(
     reader: ClusterReader, brokers: frozenset[int]
 ) -> Mapping[int, Mapping[str, Setting]]:
-    """Read the throttles of brokers; brokers that do not answer are left out."""
     resources = [broker_resource(broker) for broker in sorted(brokers)]
     answer = await reader.settings(resources, RATES)
     return {int(resource.name): settings for resource, settings in answer.settings.items()}
@@ -130,19 +122,10 @@ async def take_snapshot(
 ) -> ClusterSnapshot:
     """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
 
-    Brokers that have, gain or lose replicas are also asked for log dirs and settings. Leaders
-    report the sizes of their partitions in the plan, and what they coordinate where leaders of
-    internal topics move. A broker that does not answer is a failure of
-    the snapshot.
-
-    Args:
-        reader: the cluster.
-        plan: the plan to check.
-        measuring: a clock for also measuring inbound rates, to judge a throttle; see
-            `measure_inbound`.
-
-    Raises:
-        ClusterError: brokers, reassignments, partitions or topic settings cannot be read at all.
+    Brokers concerned are asked for log dirs and settings, leaders for sizes and what they
+    coordinate; one that does not answer is a failure of the snapshot. With `measuring`, inbound
+    rates are measured too. Raises ClusterError where topics, brokers or reassignments cannot be
+    read.
     """
     cluster = await reader.describe_cluster()
     listed = await reader.list_reassignments()
@@ -202,10 +185,7 @@ async def _coordinated(
     known: Mapping[TopicPartition, PartitionState],
     online: Collection[int],
 ) -> tuple[Mapping[CoordinatorKind, CoordinatedIds], Sequence[Failure]]:
-    """Read what the leaders of internal partitions coordinate that get another leader.
-
-    A share group's coordinator knows what the group has state of, wherever that is kept.
-    """
+    """Read what internal partitions coordinate whose leader moves."""
     moving = internal_leader_moves(plan, known)
     found: dict[CoordinatorKind, CoordinatedIds] = {}
     failures: list[Failure] = []
@@ -251,7 +231,6 @@ def _led(
 def _named_dirs(
     plan: Plan, known: Mapping[TopicPartition, PartitionState]
 ) -> Mapping[int, set[TopicPartition]]:
-    """For every broker, its present replicas for which the plan names a log dir."""
     named: dict[int, set[TopicPartition]] = {}
     for target in plan.partitions:
         state = known.get(target.tp)
@@ -284,16 +263,10 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
 async def read_with_log_dirs(
     reader: ClusterReader, sized: Collection[TopicPartition] | None
 ) -> PlacementAnswer:
-    """Read a placement, with the answers of all live brokers about their log dirs.
+    """Read a placement, with all live brokers' answers about log dirs; the silent are not cordoned.
 
-    A broker that does not report its log dirs counts as not cordoned.
-
-    Args:
-        reader: the cluster.
-        sized: the partitions whose replicas the brokers report; None for all.
-
-    Raises:
-        ClusterError: the brokers, the topics or the reassignments cannot be read.
+    `sized` are the partitions to report, None for all. Raises ClusterError where brokers, topics or
+    reassignments cannot be read.
     """
     cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
     (answers, failures), states = await asyncio.gather(
@@ -311,13 +284,7 @@ async def read_with_log_dirs(
 
 
 async def read_pool(reader: ClusterReader) -> BrokerPool:
-    """Read which brokers may get replicas, and how many each has.
-
-    A broker that does not report its log dirs counts as not cordoned.
-
-    Raises:
-        ClusterError: the brokers or the topics cannot be read.
-    """
+    """Read which brokers may get replicas, and how many each has; the silent are not cordoned."""
     cluster = await reader.describe_cluster()
     (answers, _), replicas = await asyncio.gather(_log_dirs(reader, cluster, ()), _census(reader))
     return _pool(cluster, _cordoned(answers), replicas)

@@ -14,13 +14,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 
 
 class Budget:
-    """What has been used up, and what may be.
-
-    Args:
-        max_moves: replicas copied at most; None for no bound.
-        max_bytes: bytes copied at most.
-        max_leader_changes: changes of a preferred leader at most.
-    """
+    """What has been used up of moves, bytes and changes of preferred leaders (None: no bound)."""
 
     def __init__(
         self, max_moves: int | None, max_bytes: int | None, max_leader_changes: int | None
@@ -34,7 +28,6 @@ class Budget:
 
     @classmethod
     def of(cls, wishes: Wishes) -> Budget:
-        """Return the budget of an operator's wishes, unused."""
         return cls(wishes.max_moves, wishes.max_bytes, wishes.max_leader_changes)
 
     def trial(self) -> Budget:
@@ -43,7 +36,6 @@ class Budget:
 
     @property
     def bytes_left(self) -> int | None:
-        """The bytes that may still be copied; None for no bound."""
         return None if self.max_bytes is None else self.max_bytes - self.bytes
 
     def lacks(self, size: int, *, leader: bool = False) -> Why | None:
@@ -67,7 +59,6 @@ class Budget:
         self.leader_changes += leader
 
     def give_back(self, size: int) -> None:
-        """Take back a move: another one replaces it."""
         self.moves -= 1
         self.bytes -= size
 
@@ -79,18 +70,10 @@ ReplicaOn = tuple[TopicPartition, int]
 class Draft:
     """The replica lists as they will be, and what changing them has used up.
 
-    Room counts only as taken: what leaves a disk is deleted after all else has been copied. What
-    is being copied by a reassignment has taken its room already.
-
-    Args:
-        layout: the cluster.
-        wishes: what may be changed, and how much.
-        closed: brokers that get no replicas, besides those down or cordoned.
-        replaces: whether replicas on unregistered brokers may be moved. Otherwise their partitions
-            are left as they are, for Kafka refuses every target that names such a broker.
-
-    Raises:
-        CannotMake: a budget, a weight or a topic of the wishes is wrong.
+    Room counts only as taken: what leaves a disk is deleted after all else has been copied, and
+    what is being copied has taken its room already. `closed` brokers get no replicas, besides those
+    down or cordoned. Unless `replaces`, partitions with replicas on unregistered brokers stay:
+    Kafka refuses targets that name such a broker. Raises CannotMake for wrong wishes.
     """
 
     def __init__(
@@ -150,7 +133,6 @@ class Draft:
     # ------------------------------------------------------------------ what there is
 
     def state(self, tp: TopicPartition) -> PartitionState:
-        """Return a partition as it is."""
         return self.layout.partitions[tp]
 
     def original(self, tp: TopicPartition) -> Brokers:
@@ -159,21 +141,16 @@ class Draft:
         return state.target if state.removing else state.replicas
 
     def includes(self, topic: str) -> bool:
-        """Return whether the plan may change a topic."""
         found = self._includes.get(topic)
         if found is None:
             found = self._includes[topic] = self.wishes.includes(topic)
         return found
 
     def in_scope(self) -> Iterator[TopicPartition]:
-        """Yield the partitions of the topics that the plan may change, in order."""
         return (tp for tp in self.lists if self.includes(tp.topic))
 
     def fixed(self, tp: TopicPartition) -> Why | None:
-        """Return why a list of the same replicas, or some of them, cannot be made; None if it can.
-
-        The replicas of a partition on a cordoned broker can only be moved away.
-        """
+        """Return why no list of (some of) the same replicas can be made; None if it can."""
         if why := self._unchangeable(tp):
             return why
         return Why.CORDONED if self._names_refused(self.original(tp)) else None
@@ -209,7 +186,6 @@ class Draft:
         return self._unchangeable(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
 
     def racks(self, brokers: Iterable[int]) -> set[str]:
-        """Return the racks of brokers, as far as racks are known."""
         found = {self.layout.pool.racks.get(broker) for broker in brokers}
         return {rack for rack in found if rack is not None}
 
@@ -238,10 +214,7 @@ class Draft:
     def why_not(
         self, tp: TopicPartition, old: int | None, new: int, least_racks: int | None = None
     ) -> Why | None:
-        """Return why a replica may not go from a broker to another; None if it may.
-
-        Without an old broker the replica is one more. Budgets are not asked here.
-        """
+        """Return why a replica may not go from a broker (None: one more) to another."""
         brokers = self.lists[tp]
         if new in brokers or new not in self._open:
             return Why.NO_BROKER
@@ -259,18 +232,15 @@ class Draft:
         return self.layout.size(tp), old is not None and old == self.original(tp)[0]
 
     def move(self, tp: TopicPartition, old: int, new: int) -> None:
-        """Move a replica, into the same place of the list."""
         self._leave(tp, old)
         self._arrive(tp, new)
         self.lists[tp] = tuple(new if broker == old else broker for broker in self.lists[tp])
 
     def add(self, tp: TopicPartition, new: int) -> None:
-        """Add a replica at the end of the list."""
         self._arrive(tp, new)
         self.lists[tp] = (*self.lists[tp], new)
 
     def drop(self, tp: TopicPartition, old: int) -> None:
-        """Remove a replica."""
         self._leave(tp, old)
         self.lists[tp] = tuple(broker for broker in self.lists[tp] if broker != old)
 
@@ -325,7 +295,6 @@ class Draft:
     # ------------------------------------------------------------------ the plan
 
     def made(self) -> MadePlan:
-        """Return the plan of the draft."""
         changed = [tp for tp, brokers in self.lists.items() if self._changed(tp, brokers)]
         for tp in changed:
             if tp not in self.in_place:
@@ -350,7 +319,6 @@ class Draft:
         )
 
     def _changed(self, tp: TopicPartition, brokers: Brokers) -> bool:
-        """Return whether a partition changes. One whose list Kafka would refuse may not."""
         if brokers == self.original(tp):
             return False
         unregistered = self.layout.unregistered.intersection(brokers)

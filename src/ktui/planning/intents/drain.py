@@ -22,19 +22,11 @@ from ktui.planning.plan import join_named
 
 
 def drain(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
-    """Make a plan by which brokers give up all their replicas.
+    """Make a plan by which brokers, alive or down, give up all their replicas.
 
-    The other replicas stay, in their order, and new ones follow at the end. Where a drained broker
-    was the preferred leader, that of the other replicas in sync comes first which leads the fewest
-    partitions. A partition keeps its number of racks unless no other broker is left for it.
-
-    Args:
-        layout: the cluster.
-        brokers: the brokers to drain; also those that are down.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a broker is unknown, there is nothing to drain, or no broker may get replicas.
+    The other replicas keep their order, and new ones follow. Where a drained broker was the
+    preferred leader, the replica in sync whose broker leads the fewest partitions comes first. A
+    partition keeps its number of racks unless no other broker is left. Raises CannotMake.
     """
     gone = check_brokers(layout, brokers, leaving=True)
     draft = Draft(layout, wishes, closed=gone, replaces=True)
@@ -46,16 +38,7 @@ def swap(layout: Layout, old: int, new: int, wishes: Wishes) -> MadePlan:
     """Make a plan by which a broker takes over what another one holds, in its places of the lists.
 
     A replica goes elsewhere, as in a drain, where the new broker has one of the partition already,
-    has no room, or is on a rack that the partition is on.
-
-    Args:
-        layout: the cluster.
-        old: the broker that gives up all its replicas; it may be down.
-        new: the broker that takes them.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a broker is unknown, the new one can get no replicas, or the old one has none.
+    has no room, or is on a rack that the partition is on. Raises CannotMake.
     """
     gone = check_brokers(layout, [old], leaving=True)
     check_targets(layout, [new])
@@ -67,13 +50,10 @@ def swap(layout: Layout, old: int, new: int, wishes: Wishes) -> MadePlan:
 
 
 def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
-    """Return the replicas of brokers in the topics that the plan may change.
+    """Return the replicas of brokers in the topics that the plan may change, or raise CannotMake.
 
     Of the same partitions it returns those on unregistered brokers, too: Kafka would refuse a
     target that keeps them.
-
-    Raises:
-        CannotMake: there are none, or no broker may get one.
     """
     found = [
         (tp, broker) for tp in draft.in_scope() for broker in draft.lists[tp] if broker in brokers
@@ -93,16 +73,7 @@ def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
 def shed(layout: Layout, broker: int, free_bytes: int, wishes: Wishes) -> MadePlan:
     """Make a plan by which a broker gives up at least so many bytes, and as few more as can be.
 
-    Replicas go where they go in a drain, but racks are never given up.
-
-    Args:
-        layout: the cluster.
-        broker: the broker.
-        free_bytes: the bytes to free, more than 0.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: the broker is unknown, holds nothing that may be moved, or no bytes are asked.
+    Replicas go where they go in a drain, but racks are never given up. Raises CannotMake.
     """
     check_brokers(layout, [broker])
     if free_bytes <= 0:
@@ -119,16 +90,7 @@ def shed(layout: Layout, broker: int, free_bytes: int, wishes: Wishes) -> MadePl
 
 
 def bytes_above(layout: Layout, broker: int, share: float) -> int:
-    """Return the bytes in use on a broker's disks above a share of them.
-
-    Args:
-        layout: the cluster.
-        broker: the broker.
-        share: the part of its disks that may be in use, 0 to 1.
-
-    Raises:
-        CannotMake: the broker is unknown or does not report its disks, or less is in use.
-    """
+    """Return the bytes in use on a broker's disks above a share of them, 0 to 1, or CannotMake."""
     check_brokers(layout, [broker])
     total, room = layout.disks.get(broker), layout.room.get(broker)
     if not total or room is None:
@@ -183,7 +145,6 @@ def _placeable(draft: Draft, tp: TopicPartition, broker: int) -> bool:
 
 
 def _choose(draft: Draft, free: list[TopicPartition], wanted: int) -> list[TopicPartition]:
-    """Return the replicas with the fewest bytes that are enough, within budgets."""
     sizes = [draft.layout.size(tp) for tp in free]
     budget = draft.budget
     chosen = [free[place] for place in least_sum(sizes, wanted, budget.bytes_left)]
@@ -193,7 +154,6 @@ def _choose(draft: Draft, free: list[TopicPartition], wanted: int) -> list[Topic
 
 
 def _largest(draft: Draft, free: list[TopicPartition], count: int) -> list[TopicPartition]:
-    """Return so many of the largest replicas that fit the budget of bytes."""
     left, found = draft.budget.bytes_left, list[TopicPartition]()
     size = draft.layout.size
     for tp in sorted(free, key=lambda tp: (-size(tp), tp.topic, tp.partition)):

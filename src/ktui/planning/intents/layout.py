@@ -29,8 +29,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     known: frozenset[int]
     """Every broker that is registered or has a replica, also those that are down."""
     unregistered: frozenset[int] = frozenset()
-    """Of these, the ids that only replica lists still have. Kafka refuses targets that name them:
-    such a replica can be moved away, and nothing else can be done to its partition."""
+    """Of these, the ids that only replica lists have. Kafka refuses targets that name them."""
     sizes: Mapping[TopicPartition, int] = {}
     """Bytes of one replica, where a broker reports them."""
     room: Mapping[int, int] = {}
@@ -41,11 +40,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """The share that a broker is to have, beside others; 1 where absent."""
 
     def size(self, tp: TopicPartition) -> int:
-        """Return the bytes of one replica of a partition, known or assumed."""
         return self.sizes.get(tp, UNKNOWN_BYTES)
 
     def weight(self, broker: int) -> float:
-        """Return the share that a broker is to have, beside others."""
         return self.weights.get(broker, 1.0)
 
 
@@ -84,13 +81,10 @@ class LayoutAnswer(msgspec.Struct, frozen=True):
 
 
 async def read_layout(reader: ClusterReader) -> LayoutAnswer:
-    """Read what a plan is made from.
+    """Read what a plan is made from, or raise ClusterError.
 
     A broker that does not report its log dirs counts as not cordoned, and is a failure of the
     answer: its room is unknown, and so are the sizes that only it reports.
-
-    Raises:
-        ClusterError: the brokers, the topics or the reassignments cannot be read.
     """
     answer = await read_with_log_dirs(reader, None)
     placement, log_dirs = answer.placement, answer.log_dirs
@@ -109,7 +103,6 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
 
 
 def _takes_none(log_dirs: Collection[LogDir]) -> bool:
-    """Return whether a broker has log dirs, of which none can take a new replica."""
     return bool(log_dirs) and all(each.error is not None or each.cordoned for each in log_dirs)
 
 
@@ -176,10 +169,7 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def before_after(layout: Layout, plan: Plan) -> BeforeAfter:
-    """Compare what brokers have before a plan and after it.
-
-    A partition that is being reassigned counts with the replicas that it is to have.
-    """
+    """Compare what brokers have before a plan and after it; running reassignments count as over."""
     now = {tp: state.target for tp, state in layout.partitions.items()}
     targets = {each.tp: each.replicas for each in plan.partitions}
     before, after = _holdings(layout, now), _holdings(layout, {**now, **targets})

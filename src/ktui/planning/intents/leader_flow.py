@@ -20,13 +20,10 @@ _Path = list[tuple[int, int, int]]
 
 
 class LeaderFlow:
-    """Preferred leaders of a draft.
+    """Changes the preferred leaders of a draft.
 
-    Args:
-        draft: the draft, which this changes.
-        partitions: those that may get another preferred leader.
-        bands: for each live broker, how many partitions it is to lead.
-        leads: the partitions that each broker leads, all that count.
+    Of `partitions` the leader may change. `bands` say how many each live broker is to lead, `leads`
+    which ones it does.
     """
 
     def __init__(
@@ -81,7 +78,6 @@ class LeaderFlow:
         return stopped
 
     def off(self) -> dict[int, int]:
-        """Return the brokers that are outside of their bands still, and by how much."""
         found = {broker: band.off(self.leads[broker]) for broker, band in self._bands.items()}
         return {broker: round(by) for broker, by in found.items() if by > 0}
 
@@ -136,7 +132,6 @@ class LeaderFlow:
         return self._traced(came, end) if total < 0 else None
 
     def _gain(self, broker: int, change: int) -> int:
-        """Return what a broker's band gains if it leads one partition more or less."""
         band, leads = self._bands[broker], self.leads[broker]
         return round((band.off(leads) - band.off(leads + change)) * _GAIN)
 
@@ -172,14 +167,7 @@ def leaders(layout: Layout, wishes: Wishes) -> MadePlan:
     """Make a plan by which each broker is the preferred leader of its share of the partitions.
 
     Only the order of replicas changes, of as few partitions as possible. The share is by weight, up
-    to the next whole number, of the partitions of the topics that the plan may change.
-
-    Args:
-        layout: the cluster.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: all lead their share already.
+    to the next whole number, of partitions in the wishes' topics. Raises CannotMake if all do so.
     """
     return even_leaders(layout, wishes, layout.pool.online, tolerance=0)
 
@@ -187,11 +175,7 @@ def leaders(layout: Layout, wishes: Wishes) -> MadePlan:
 def even_leaders(
     layout: Layout, wishes: Wishes, brokers: Collection[int], *, tolerance: float
 ) -> MadePlan:
-    """Make a plan by which some brokers lead as many partitions as each other, by weight.
-
-    Raises:
-        CannotMake: they do so already.
-    """
+    """Make a plan by which some brokers lead as many partitions as each other, by weight."""
     draft = Draft(layout, wishes)
     counted = [tp for tp in draft.in_scope() if draft.lists[tp]]
     leads = Counter(draft.lists[tp][0] for tp in counted)
@@ -224,16 +208,8 @@ def leads_possible(
 def demote(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
     """Make a plan by which brokers come last in the lists of replicas, and so lead nothing.
 
-    Where one of them was the preferred leader, that of the other replicas in sync comes first which
-    leads the fewest partitions by its weight. The sets of replicas stay as they are.
-
-    Args:
-        layout: the cluster.
-        brokers: the brokers to demote.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a broker is unknown, or all are last already.
+    Where one was the preferred leader, the replica in sync whose broker leads the fewest partitions
+    by weight comes first. The sets of replicas stay. Raises CannotMake.
     """
     last = check_brokers(layout, brokers, leaving=True)
     draft = Draft(layout, wishes)

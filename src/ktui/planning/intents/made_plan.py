@@ -44,7 +44,6 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a new replica takes the place of the old one in the list, also as the leader."""
 
     def includes(self, topic: str) -> bool:
-        """Return whether a plan may change a topic; that of a canary goes with its run."""
         if is_canary(topic) or (self.internal is Internal.EXCLUDE and topic in INTERNAL_TOPICS):
             return False
         if any(fnmatchcase(topic, pattern) for pattern in self.exclude):
@@ -83,10 +82,9 @@ class Why(enum.StrEnum):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """Something that stays as it is.
+    """Something that stays as it is: a replica, a partition, or a broker off the intention.
 
-    A replica; or with `broker` None a partition; or with `tp` None a broker that keeps more, or
-    gets less, than the intention asks for.
+    A partition has no `broker`; a broker that keeps more, or gets less, has no `tp`.
     """
 
     tp: TopicPartition | None
@@ -160,11 +158,7 @@ def left_lines(left: Iterable[Left]) -> Iterator[str]:
 
 
 def check_wishes(layout: Layout, wishes: Wishes) -> None:
-    """Check budgets, weights and the names of topics.
-
-    Raises:
-        CannotMake: one of them is out of range or unknown.
-    """
+    """Raise CannotMake if budgets, weights or the names of topics are out of range or unknown."""
     budgets = {
         "max moves": wishes.max_moves,
         "max bytes": wishes.max_bytes,
@@ -183,16 +177,7 @@ def check_wishes(layout: Layout, wishes: Wishes) -> None:
 def check_brokers(
     layout: Layout, brokers: Collection[int], *, leaving: bool = False
 ) -> frozenset[int]:
-    """Return brokers as a set.
-
-    Args:
-        layout: the cluster.
-        brokers: the brokers.
-        leaving: whether they are to give up what they hold. So may those that are unregistered.
-
-    Raises:
-        CannotMake: there are none, or the cluster does not have one of them.
-    """
+    """Return brokers as a set, or raise CannotMake; only those `leaving` may be unregistered."""
     if not brokers:
         raise CannotMake("No broker is named.")
     known = layout.known if leaving else layout.known - layout.unregistered
@@ -203,11 +188,7 @@ def check_brokers(
 
 
 def check_targets(layout: Layout, brokers: Collection[int]) -> frozenset[int]:
-    """Return brokers that are to get replicas as a set.
-
-    Raises:
-        CannotMake: one of them is unknown, down or cordoned.
-    """
+    """Return brokers that are to get replicas as a set; CannotMake if one is down or cordoned."""
     checked = check_brokers(layout, brokers)
     if down := sorted(checked - layout.pool.online):
         are = "is" if len(down) == 1 else "are"
@@ -223,11 +204,7 @@ def check_targets(layout: Layout, brokers: Collection[int]) -> frozenset[int]:
 
 
 def check_topics(layout: Layout, topics: Collection[str]) -> None:
-    """Check that the cluster has topics.
-
-    Raises:
-        CannotMake: it has not. The message has the closest names.
-    """
+    """Check that the cluster has topics; CannotMake has the closest names."""
     known = {tp.topic for tp in layout.partitions}
     for topic in topics:
         if topic not in known:
@@ -237,11 +214,7 @@ def check_topics(layout: Layout, topics: Collection[str]) -> None:
 
 
 def check_patterns(layout: Layout, patterns: Collection[str]) -> None:
-    """Check that each name or shell pattern matches a topic of the cluster.
-
-    Raises:
-        CannotMake: one does not. The message has the closest names.
-    """
+    """Check that each name or shell pattern matches a topic; CannotMake has the closest names."""
     topics = sorted({tp.topic for tp in layout.partitions})
     for pattern in patterns:
         if not any(fnmatchcase(topic, pattern) for topic in topics):
@@ -251,20 +224,12 @@ def check_patterns(layout: Layout, patterns: Collection[str]) -> None:
 
 
 def check_factor(factor: int) -> None:
-    """Check a replication factor.
-
-    Raises:
-        CannotMake: it is less than 1.
-    """
+    """Raise CannotMake for a replication factor below 1."""
     if factor < 1:
         raise CannotMake(f"A replication factor is at least 1, not {factor:,}.")
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Check a tolerance.
-
-    Raises:
-        CannotMake: it is not from 0 to 1.
-    """
+    """Raise CannotMake for a tolerance that is not from 0 to 1."""
     if not 0 <= tolerance <= 1:
         raise CannotMake(f"The tolerance is {tolerance:g}; give a share from 0 to 1, such as 0.1.")

@@ -51,15 +51,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 def placement(layout: Layout, rules: Sequence[Rule], wishes: Wishes) -> MadePlan:
     """Make a plan by which topics are placed by the first rule whose pattern they match.
 
-    Topics without a rule stay as they are. As few replicas move as the rules need.
-
-    Args:
-        layout: the cluster.
-        rules: the rules.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a static list is wrong, or all topics are placed by their rules already.
+    Topics without a rule stay, and as few replicas move as the rules need. Raises CannotMake for a
+    wrong static list, or if all topics are placed so.
     """
     for rule in rules:
         _check(layout, rule)
@@ -79,11 +72,7 @@ def placement(layout: Layout, rules: Sequence[Rule], wishes: Wishes) -> MadePlan
 
 
 def _check(layout: Layout, rule: Rule) -> None:
-    """Check the lists of a rule.
-
-    Raises:
-        CannotMake: one of them is empty, or names a broker twice or one that can get no replicas.
-    """
+    """Raise CannotMake if a list is empty, or names a broker twice or one without room for it."""
     if rule.strategy is Strategy.STATIC and not rule.lists:
         raise CannotMake(f"The static rule for {rule.topics} names no replicas.")
     for number, brokers in sorted(rule.lists.items()):
@@ -101,11 +90,7 @@ class _Placing:
         self._placer = Placer(draft)
 
     def apply(self, rule: Rule, partitions: Sequence[TopicPartition]) -> None:
-        """Place the partitions of a topic by a rule.
-
-        Raises:
-            CannotMake: a static rule names a partition that the topic does not have.
-        """
+        """Place a topic's partitions; CannotMake for a static rule about others."""
         if unknown := sorted(rule.lists.keys() - {tp.partition for tp in partitions}):
             topic = partitions[0].topic
             raise CannotMake(f"Topic {topic} has no {join_named('partition', unknown)}.")
@@ -117,7 +102,6 @@ class _Placing:
                 self._draft.leave(tp, None, why)
 
     def _place(self, rule: Rule, tp: TopicPartition) -> Why | None:
-        """Place a partition, and return why it is not placed by the rule."""
         draft = self._draft
         match rule.strategy:
             case Strategy.IN_RACK if self._outside(tp):
@@ -195,7 +179,6 @@ class _Placing:
         return None
 
     def _lacks(self, tp: TopicPartition, moves: int, *, leader: bool) -> Why | None:
-        """Return the budget that a change of a partition exceeds."""
         trial, size = self._draft.budget.trial(), self._draft.layout.size(tp)
         for _ in range(moves):
             if why := trial.lacks(size):
@@ -215,11 +198,7 @@ class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Read placement rules from a YAML file, in their order.
-
-    Raises:
-        FileProblem: the file cannot be read, or is none of rules; names the line.
-    """
+    """Read placement rules from a YAML file, in order; FileProblem names the line."""
     try:
         file = read_yaml(expand_home(path))
     except Unreadable as error:

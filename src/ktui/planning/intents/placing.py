@@ -58,11 +58,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 class Placer:
-    """Places replicas of a draft.
-
-    Args:
-        draft: the draft, which this changes.
-    """
+    """Places replicas of a draft, which it changes."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -133,12 +129,9 @@ class Placer:
 
 
 def evacuate(draft: Draft, wanted: Iterable[ReplicaOn], successor: int | None = None) -> None:
-    """Move replicas off their brokers: as many as budgets allow, small ones first.
+    """Move replicas off their brokers, which get none: as many as budgets allow, small ones first.
 
-    Args:
-        draft: the draft, which this changes.
-        wanted: the replicas, whose brokers get none.
-        successor: the broker that takes their places where it can.
+    `successor` takes their places where it can.
     """
     waiting: list[ReplicaOn] = []
     for tp, old in wanted:
@@ -178,10 +171,7 @@ def _affordable(draft: Draft, waiting: list[ReplicaOn]) -> tuple[list[ReplicaOn]
 def _place_all(
     draft: Draft, placer: Placer, batch: list[ReplicaOn], successor: int | None
 ) -> list[ReplicaOn]:
-    """Place replicas, large ones first, and return those for which there is no broker.
-
-    Racks are given up last: only for what finds no broker once all others are placed.
-    """
+    """Place replicas, large ones first; return those without a broker. Racks are given up last."""
     waiting = list[ReplicaOn]()
     size = draft.layout.size
     for tp, old in sorted(batch, key=lambda each: -size(each[0])):
@@ -208,15 +198,8 @@ def obstacle(
 def rack_repair(layout: Layout, wishes: Wishes) -> MadePlan:
     """Make a plan by which partitions get as many racks as there are replicas and racks for.
 
-    Only replicas that share a rack move, and of those rather one that is down, out of sync or not
-    the preferred leader. Nothing else moves.
-
-    Args:
-        layout: the cluster.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: no racks are known, or every partition is on as many as it can be.
+    Only replicas that share a rack move: rather one that is down, out of sync or not the preferred
+    leader. Raises CannotMake without racks, or if nothing is to be done.
     """
     draft = Draft(layout, wishes)
     if len(draft.racks(draft.targets)) < 2:  # noqa: PLR2004 - with one rack there is no choice

@@ -30,19 +30,10 @@ _Targets = Mapping[TopicPartition, Brokers]
 def replication_factor(
     layout: Layout, topics: Collection[str], factor: int, wishes: Wishes
 ) -> MadePlan:
-    """Make a plan by which every partition of topics gets so many replicas.
+    """Make a plan by which every partition of topics gets so many replicas, at least 1.
 
     The rules are those of `change_replication_factor`. Where the broker that they choose has no
-    room, the replica goes to the best one that has.
-
-    Args:
-        layout: the cluster.
-        topics: names of topics.
-        factor: the number of replicas of each partition, at least 1.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a topic is unknown, all is so already, or there are too few brokers.
+    room, the replica goes to the best one that has. Raises CannotMake.
     """
     check_factor(factor)
     check_topics(layout, sorted(topics))

@@ -1,7 +1,6 @@
 """What a plan can be made for: the one table of intents, with their fields, words and makers.
 
-`ktui plan`, the form of the start screen and the words behind `:plan` are made from it. A front end
-reads the fields, each in its own way, and `Intent.make` takes their values.
+`ktui plan`, the form of the start screen and the words behind `:plan` are made from it.
 """
 
 from __future__ import annotations
@@ -110,7 +109,6 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def called(self) -> str:
-        """What messages call the field."""
         return self.noun or self.before or self.label
 
 
@@ -120,11 +118,7 @@ def parts(text: str) -> list[str]:
 
 
 def read_number(field: Field, text: str, least: int = 0) -> int:
-    """Read a whole number.
-
-    Raises:
-        WrongField: the text is none, or the number is less than `least`.
-    """
+    """Read a whole number, or raise WrongField if it is none or less than `least`."""
     if _NUMBER.fullmatch(text) is None or not least <= int(text) <= LARGEST:
         example = join_all(["3", "3,7"], "or") if field.kind is BROKERS else "3"
         raise WrongField(
@@ -136,11 +130,7 @@ def read_number(field: Field, text: str, least: int = 0) -> int:
 
 
 def read_quantity(field: Field, kind: type, text: str) -> float:
-    """Read a number with a unit, or one in the base unit.
-
-    Raises:
-        WrongField: the text is none of this kind.
-    """
+    """Read a number with a unit, or one in the base unit; raise WrongField."""
     try:
         value: float | str = float(text)
     except ValueError:
@@ -196,7 +186,6 @@ def _read_rules(field: Field, text: str) -> list[Rule]:
 
 
 def _read_moves(field: Field, text: str) -> dict[TopicPartition, Brokers]:
-    """Read pairs such as `orders-3 4,2,3`: a partition, and the replicas it is to have."""
     words, moves = text.split(), dict[TopicPartition, Brokers]()
     for name, brokers in zip_longest(words[::2], words[1::2], fillvalue=""):
         shown, match = shortened(name), _PARTITION.fullmatch(name)
@@ -364,7 +353,6 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fields(self) -> list[Field]:
-        """The fields that it needs or may have, in the order of the form."""
         return [each for name, each in FIELDS.items() if name in (*self.needs, *self.may_have)]
 
     def run_name(self, values: Values) -> str:
@@ -375,7 +363,6 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needed(self) -> list[str]:
-        """The names of the fields that it needs, in the order of the form."""
         return [name for name in FIELDS if name in self.needs]
 
 

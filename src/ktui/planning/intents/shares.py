@@ -25,13 +25,9 @@ def weighted_shares(
     loads: Mapping[int, int],
     most: Mapping[int, int] | None = None,
 ) -> dict[int, float]:
-    """Return each broker's share, by weight, of what some brokers have together.
+    """Return each broker's share, by weight, of the `loads` of some brokers together.
 
-    Args:
-        layout: the cluster, with the weights.
-        brokers: the brokers.
-        loads: what each has.
-        most: what each can have at most. What one cannot have, the others share.
+    What one cannot have because of its `most`, the others share.
     """
     left = float(sum(loads.get(broker, 0) for broker in brokers))
     shares = dict.fromkeys(sorted(brokers), 0.0)
@@ -67,7 +63,6 @@ class Band(msgspec.Struct, frozen=True):
         return cls(low - share * _HAIR, high + share * _HAIR)
 
     def off(self, load: float) -> float:
-        """Return how far a load is out of the band."""
         return max(load - self.high, self.low - load, 0)
 
 
@@ -88,15 +83,10 @@ _SEARCHED = 64
 
 
 def least_sum(numbers: Sequence[int], least: int, most: int | None = None) -> list[int]:
-    """Return the places of numbers whose sum is the least that reaches a bound.
+    """Return the places of numbers, at least 0, whose sum is the least that reaches `least`.
 
-    The answer is exact where there are few different sums. With many numbers, large ones are taken
-    first and the search is among those that can make up the rest.
-
-    Args:
-        numbers: the numbers, at least 0.
-        least: the sum to be reached. If all together are less, all are taken.
-        most: the sum not to be exceeded, which comes first; None for none.
+    If all are less, all are taken; `most`, if any, comes first. With few different sums, the answer
+    is exact. With many numbers, large ones are taken first, and the search is for the rest.
     """
     order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
     order = [place for place in order if numbers[place] > 0]
@@ -178,12 +168,7 @@ _Sized = tuple[int, str, int, TopicPartition]
 
 
 class BySize:
-    """The movable replicas of each broker, small ones first.
-
-    Args:
-        draft: the draft.
-        brokers: the brokers.
-    """
+    """The movable replicas of some brokers of a draft, small ones first."""
 
     def __init__(self, draft: Draft, brokers: Iterable[int]) -> None:
         self._of: dict[int, list[_Sized]] = {broker: [] for broker in brokers}
@@ -198,7 +183,6 @@ class BySize:
             found.sort(key=lambda each: each[:3])
 
     def __getitem__(self, broker: int) -> list[_Sized]:
-        """Return the replicas of a broker with their sizes."""
         return self._of[broker]
 
     def near(
@@ -226,13 +210,11 @@ class BySize:
                 below -= 1
 
     def remove(self, broker: int, tp: TopicPartition, size: int) -> None:
-        """Remove a replica that has moved."""
         sized = self._of[broker]
         key = (size, tp.topic, tp.partition)
         del sized[bisect_left(sized, key, key=lambda each: each[:3])]
 
     def put(self, broker: int, tp: TopicPartition, size: int) -> None:
-        """Put back a replica that has not moved after all."""
         insort(self._of[broker], (size, tp.topic, tp.partition, tp), key=lambda each: each[:3])
 
 
@@ -241,15 +223,7 @@ def fill(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
 
     The share is that of the replicas on live brokers in the topics that the plan may change.
     Replicas go only onto these brokers, from those with the most bytes by weight, and their sizes
-    are chosen so that bytes even out too.
-
-    Args:
-        layout: the cluster.
-        brokers: the brokers to fill.
-        wishes: what may be changed, and how much.
-
-    Raises:
-        CannotMake: a broker is unknown, down or cordoned, or all have their share already.
+    are chosen so that bytes even out too. Raises CannotMake.
     """
     filled = check_targets(layout, brokers)
     filling = _Filling(Draft(layout, wishes), filled)
@@ -261,12 +235,7 @@ def fill(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
 
 
 class _Filling:
-    """Replicas that go to brokers, one after the other.
-
-    Args:
-        draft: the draft, which this changes.
-        filled: the brokers that replicas go to.
-    """
+    """Replicas of a draft that go to brokers, one after the other."""
 
     def __init__(self, draft: Draft, filled: frozenset[int]) -> None:
         self._draft = draft
@@ -288,7 +257,6 @@ class _Filling:
         self._hopeless: set[tuple[int, int]] = set()
 
     def made(self) -> MadePlan:
-        """Move replicas until each broker has its share or nothing more can be moved."""
         needs = self.needs
         while needs:
             broker = max(needs, key=lambda each: (needs[each], -each))

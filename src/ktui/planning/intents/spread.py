@@ -35,13 +35,7 @@ _MOST_TRIED = 40_000
 class Search:
     """A search from the draft as it was, which it leaves so.
 
-    Args:
-        draft: the draft.
-        replicas: those that can move.
-        targets: the brokers that they can move to.
-        bands: the band of each broker.
-        load: what a replica of a partition counts.
-        in_bytes: whether that is bytes.
+    `replicas` can move to `targets`; `load` is what one of a partition counts, in bytes or not.
     """
 
     def __init__(
@@ -116,7 +110,6 @@ class Search:
         )
 
     def _hopeless(self, copied: int) -> bool:
-        """Return whether nothing better can come of the moves so far."""
         over = under = never = 0.0
         for broker, band in self._bands.items():
             load = self._loads[broker]
@@ -153,21 +146,11 @@ def spread(
     by: By = By.BYTES,
     tolerance: float = 0.1,
 ) -> MadePlan:
-    """Make a plan by which each broker is within a tolerance of its weighted share.
+    """Make a plan by which each broker is within a tolerance (0 to 1) of its weighted share.
 
-    As few bytes as possible are copied for that; for leaders none, as only orders change. The share
-    is of what the brokers hold together in the topics that the plan may change. A cordoned broker
-    gives, and gets nothing.
-
-    Args:
-        layout: the cluster.
-        wishes: what may be changed, and how much.
-        brokers: those that become even among each other; None for all that are live.
-        by: what is even.
-        tolerance: the part of its share by which a broker may be off, 0 to 1.
-
-    Raises:
-        CannotMake: a broker is unknown, the tolerance is no share, or all is even already.
+    As few bytes as possible are copied; for leaders none, as only orders change. The share is of
+    what the brokers (None: all live ones) hold together in the topics that the plan may change. A
+    cordoned broker gives, and gets nothing. Raises CannotMake.
     """
     check_tolerance(tolerance)
     among = layout.pool.online if brokers is None else check_brokers(layout, brokers)
@@ -182,14 +165,7 @@ def spread(
 
 
 class _Evening:
-    """Moves of replicas between brokers until all are within their bands.
-
-    Args:
-        draft: the draft, which this changes.
-        among: the brokers.
-        by: what is even: bytes or replicas.
-        tolerance: the part of its share by which a broker may be off.
-    """
+    """Moves a draft's replicas of bytes or number between brokers until all are in their bands."""
 
     def __init__(self, draft: Draft, among: list[int], by: By, tolerance: float) -> None:
         self._draft = draft
@@ -223,7 +199,6 @@ class _Evening:
         return self._bands[broker].off(self._loads[broker])
 
     def any_off(self) -> bool:
-        """Return whether a broker is outside of its band."""
         return any(self._off(broker) for broker in self._among)
 
     def made(self) -> MadePlan:
@@ -315,7 +290,6 @@ class _Evening:
         return self._loads[broker] / share if share else float(self._loads[broker]), broker
 
     def _step(self) -> bool:
-        """Make one move that helps, and return whether there is one."""
         if self._checks > _MOST_CHECKS or self._draft.budget.lacks(0):
             return False
         full = sorted(self._among, key=self._relative, reverse=True)
@@ -338,10 +312,7 @@ class _Evening:
         return False
 
     def _candidates(self, old: int, new: int, *, strict: bool) -> Iterator[TopicPartition]:
-        """Yield the replicas whose move helps, best first.
-
-        If strict, no broker leaves its band by it, and none gets further out of it.
-        """
+        """Yield the replicas whose move helps (if strict, nothing gets worse), best first."""
         low, high = self._bands[old], self._bands[new]
         from_old, to_new = self._loads[old], self._loads[new]
         most = min(from_old - low.low, high.high - to_new)

@@ -47,12 +47,10 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class BadPlan(Exception):
-    """A plan's file cannot be used. Holds all problems in the file's order.
+    """A plan's file cannot be used, with at most `MOST_TOLD` problems in the file's order.
 
-    Attributes:
-        problems: the problems, at most `MOST_TOLD`; many alike are one that counts the others.
-        more: the number of further problems found.
-        path: the file; None if the plan was read from bytes.
+    Many alike are one that counts the others; `more` is the number of further problems. `path` is
+    None if the plan was read from bytes.
     """
 
     def __init__(
@@ -64,7 +62,6 @@ class BadPlan(Exception):
         super().__init__(f"{len(problems) + more} problems")
 
     def __str__(self) -> str:
-        """One line a problem: `plan.json:12:34: partitions[3].replicas[1]: what to change`."""
         lines = [self._line(problem) for problem in self.problems]
         return "\n".join([*lines, f"and {self.more:,} more"] if self.more else lines)
 
@@ -105,7 +102,6 @@ class Problems:
         return bool(self._found)
 
     def add(self, at: int, steps: list[str | int] | ValuePath, sentence: str) -> None:
-        """Add a problem at an offset of the text."""
         kind = (_VALUE.sub("not …", sentence), tuple(s if isinstance(s, str) else 0 for s in steps))
         alike = self._found.get(kind)
         if alike is None:
@@ -127,12 +123,10 @@ class Problems:
         return self._line
 
     def place(self, at: int, steps: list[str | int] | ValuePath) -> FilePosition:
-        """Return the position of an offset."""
         column = at - self._text.rfind("\n", 0, at)
         return FilePosition(self.line(at), column, json_path(steps))
 
     def error(self) -> BadPlan:
-        """Return the error with all problems."""
         found = (problem for alike in self._found.values() for problem in alike.shown())
         ordered = [problem for _, problem in sorted(found, key=lambda each: each[0])]
         more = self._more + len(ordered[MOST_TOLD:])
@@ -153,8 +147,6 @@ def _format_step(step: str | int) -> str:
 
 DEEPEST = 32
 NOT_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
-"""Words that Python and JavaScript write for numbers that JSON does not have."""
-
 _NON_SPACE = re.compile(r"[^ \t\n\r]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"(?:true|false|null|NaN|-?Infinity)\b")
@@ -175,13 +167,10 @@ class NotJson(Exception):
 
 
 class JsonText:
-    """A cursor over a JSON text. `path` is the cursor's position in the document.
+    """A cursor over a JSON text, at `path` of the document.
 
-    Callers that iterate over `members` or `elements` must read or skip each value before the next.
-    Mistakes that do not prevent further parsing go to `problems`.
-
-    Raises:
-        NotJson: from every method, where further parsing makes no sense.
+    Each of `members` or `elements` must be read or skipped before the next. Mistakes that do not
+    prevent further parsing go to `problems`; NotJson is raised where it makes no sense.
     """
 
     def __init__(self, text: str, problems: Problems, at: int = 0) -> None:
@@ -236,7 +225,6 @@ class JsonText:
         return found[0]
 
     def skip(self) -> None:
-        """Skip over a value."""
         mark = self.peek()
         if mark in "{[":
             for _ in self.members() if mark == "{" else self.elements():
@@ -248,7 +236,6 @@ class JsonText:
             self.complain(at, f"not JSON: it has no {raw}; leave it out")
 
     def end(self) -> None:
-        """Check that only space is left."""
         found = _NON_SPACE.search(self.text, self.at)
         if found is not None:
             self.at = found.start()
@@ -312,8 +299,8 @@ def _broken_string(stop: str) -> str:
 def find_positions(text: bytes, wanted: Iterable[ValuePath]) -> dict[ValuePath, FilePosition]:
     """Find the positions of values by their paths: ("partitions", 3, "replicas", 1).
 
-    `text` is a file that was read without a problem. So the text is ASCII, and each brace after the
-    first opens a partition.
+    `text` was read without a problem: it is ASCII, and each brace after the first opens a
+    partition.
     """
     ordered = sorted(set(wanted), key=lambda steps: steps[1])
     decoded = text.decode("ascii")

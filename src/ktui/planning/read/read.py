@@ -78,7 +78,6 @@ class PlanText:
         }
 
     def check(self) -> None:
-        """Parse the whole text, as far as it can be read."""
         try:
             if self._opens("{", f"an object such as {_FORM}"):
                 self._fields(self._top, optional=())
@@ -173,7 +172,6 @@ class PlanText:
         return name
 
     def _brokers(self) -> int | None:
-        """Parse a list of broker ids, and return its length."""
         if not self._opens("[", "a list of broker ids, such as [1, 2, 3]"):
             return None
         start = self._json.at
@@ -192,7 +190,6 @@ class PlanText:
         return count
 
     def _log_dirs(self) -> int | None:
-        """Parse a list of log dirs, and return its length."""
         if not self._opens("[", f'a list, "{ANY_LOG_DIR}" or a path for each replica'):
             return None
         return sum(self._log_dir() for _ in self._json.elements())
@@ -280,10 +277,7 @@ _DECODER = msgspec.json.Decoder(_File)
 def read_plan(source: bytes | Path) -> Plan:
     """Read a plan (kafka-reassign-partitions' JSON, version 1, with KIP-236's original_replicas).
 
-    Saved output of that tool's --execute or --generate, with its headings, is a plan, too.
-
-    Raises:
-        BadPlan: the plan cannot be used; holds every problem at once.
+    That tool's saved --execute or --generate is a plan, too. BadPlan has every problem at once.
     """
     path = source if isinstance(source, Path) else None
     try:
@@ -338,11 +332,7 @@ def _too_large() -> BadPlan:
 
 
 def _is_valid(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:
-    """Whether the decoded values are valid and no key occurred twice.
-
-    A valid plan has no colon in its strings, so it has as many colons as keys. A further colon
-    means that a repeated key has overwritten an earlier one.
-    """
+    """Whether the decoded values are valid and no key occurred twice."""
     keys = 2
     for target in partitions:
         count = len(target.replicas)
