@@ -40,33 +40,25 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase
 
-MOST_NAMED = 20
-"""How many partitions with two targets are named. `--json` has all of them."""
+MOST_NAMED = 20  # partitions with two targets that are named; `--json` has all
 TO_ADD = msgspec.structs.replace(
     TO_START, moved="be added", unthrottled="lift the throttle of the run"
 )
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
+"""Findings for a run that begins; in a live run, these throttles are its own"""
 
 
 class JoinEffect(enum.StrEnum):
     """What happens to a partition of an extra plan."""
 
-    NEW = "new"
-    """The run does not have the partition, which joins the queue."""
-    AGAIN = "again"
-    """The partition has ended in the run, and is queued again with the new target."""
-    INSTEAD = "instead"
-    """The partition waits to begin, and goes to the new target instead."""
-    ROLL_BACK = "roll back"
-    """The partition is rolled back, then queued with the new target."""
-    RETARGET = "retarget"
-    """The step in flight is cancelled, then the partition goes on to the new target from there."""
-    KEEP = "keep"
-    """The partition goes on to the run's own target."""
-    SAME = "same"
-    """The run has the partition at that target, or on its way there."""
+    NEW = "new"  # the run does not have it: it joins the queue
+    AGAIN = "again"  # it has ended, and is queued again with the new target
+    INSTEAD = "instead"  # it waits to begin, and goes to the new target instead
+    ROLL_BACK = "roll back"  # rolled back, then queued with the new target
+    RETARGET = "retarget"  # its step is cancelled, then it goes on to the new target from there
+    KEEP = "keep"  # on to the run's own target
+    SAME = "same"  # the run has it there, or on its way
 
     @property
     def joins(self) -> bool:
@@ -83,7 +75,7 @@ _TEXTS = {
     JoinEffect.SAME: "{} {is_} at that target or on the way there already",
 }
 _CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
-"""The cancel of a partition before it is queued."""
+"""Before it is queued"""
 
 
 def join_effect(
@@ -111,7 +103,6 @@ def join_effect(
 
 
 def _destination(track: Track) -> Brokers | None:
-    """Where the run has brought a partition, or will bring it; None if the target was given up."""
     given_up = track.cancel is not None or (track.state.ended and track.state is not State.DONE)
     return None if given_up and track.then is None else track.target
 
@@ -154,7 +145,6 @@ class CheckedExtraPlan:
         return join_effect(tracks.get(target.tp), target.replicas, found, self.on_conflict)
 
     def holds_for(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether the answer for some partitions still holds in the present state of the run."""
         known, tracks = self._by_partition, self.run.tracks
         return all(
             self._effect(known[tp][0], tracks) is known[tp][1] for tp in partitions if tp in known
@@ -190,11 +180,7 @@ class CheckedExtraPlan:
         return [f"in run {self.run.name}: {join_effects_text(self.effects)}", *named, *rest]
 
     def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
-        """Yield the partitions that the run has with another target.
-
-        Yields:
-            The partition, what happens to it, its target in the run, and its target in the plan.
-        """
+        """Yield partition, what happens to it, its target in the run, and that in the plan."""
         for target, how in zip(self.plan.partitions, self.effects, strict=True):
             track = self._tracks.get(target.tp)
             if track is not None and how is not JoinEffect.SAME:
@@ -202,7 +188,7 @@ class CheckedExtraPlan:
 
     @cached_property
     def preview(self) -> PlanPreview:
-        """What the plan would do by itself, under the limits and the throttle of the run."""
+        """By itself, under the limits and the throttle of the run."""
         pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         facts = msgspec.structs.replace(self._facts, seen=self._settled)
@@ -217,7 +203,7 @@ class CheckedExtraPlan:
         return base.under(terms).without(self._is_of_the_run)
 
     def _is_of_the_run(self, finding: Finding) -> bool:
-        """Whether a finding is about what the run has set, or has brought to its target."""
+        """It is about what the run has set, or has brought to its target."""
         if finding.kind in _OF_THROTTLES:
             return True
         at_target = finding.kind in _AT_TARGET
@@ -252,7 +238,6 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
 
 
 def _moved_away(track: Track) -> Replanned | None:
-    """Return the event that somebody else moved a partition away from its target since it ended."""
     found = None if track.then is None else track.then.original
     if found is None or track.state is not State.DONE or found == track.replicas:
         return None
@@ -275,7 +260,7 @@ class PlanAdder:
         self._record = record
 
     def carry_out(self, command: Add, asked: StoredCommand) -> Answer:
-        """Carry out an Add command. The journal gets all of the plan in one write, or nothing."""
+        """The journal gets all of the plan in one write, or nothing."""
         if done := self._run.additions.added_by(asked.id):
             return Answer(accepted=True, words=f"{done.plan} was added already")
         if refusal := self._refusal(command):
@@ -307,7 +292,7 @@ class PlanAdder:
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
     def queue_rested(self) -> None:
-        """Queue partitions whose earlier move is over, with no request of it outstanding."""
+        """Those whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
         if rested:
@@ -333,7 +318,6 @@ class PlanAdder:
     def _to_cancel(
         self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
-        """Return the partitions to call off that are not yet called off in this way."""
         tracks = self._run.tracks
         return [
             planned.tp

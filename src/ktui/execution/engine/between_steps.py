@@ -17,8 +17,7 @@ from ktui.execution.run.track import Track, find_goal
 from ktui.pacing.situation import Blocked, BlockReason, Decision, Done, Situation, WantedPartition
 from ktui.pacing.steps import next_step
 
-UNSEEN_S = 5.0
-"""Seconds for which a partition keeps its place while the cluster does not describe it."""
+UNSEEN_S = 5.0  # seconds for which a partition keeps its place undescribed
 
 
 class BetweenSteps:
@@ -28,18 +27,14 @@ class BetweenSteps:
         self._memory = memory
         self._options = options
         self.certain: set[TopicPartition] = set()
-        """Partitions that the last poll described in full, and as expected."""
+        """Described in full by the last poll, and as expected"""
         self._unseen_since: dict[TopicPartition, float] = {}
         self._judged: dict[TopicPartition, tuple[object, ...]] = {}
-        """The certain partitions, each with what its last judgement rested on."""
+        """What the last judgement of the certain ones rested on"""
         self._environment: tuple[object, ...] = ()
 
     def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
-        """Process a poll of some of the partitions on the roster, but not of steps in flight.
-
-        What a partition's last judgement rested on is mostly the same as before, and so is the
-        judgement.
-        """
+        """Judge again only what has changed since a partition's last judgement; none in flight."""
         self.certain = set()
         environment = (observed.environment, self._memory.run.limits)
         before = self._judged if environment == self._environment else {}
@@ -138,7 +133,6 @@ class BetweenSteps:
         return events
 
     def _undescribed(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
-        """Let others go first once the cluster has not described a partition for a while."""
         now_s = observed.seen.monotonic_s
         if now_s - self._unseen_since.setdefault(track.tp, now_s) < UNSEEN_S:
             return []
@@ -149,7 +143,7 @@ class BetweenSteps:
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        """Leave a partition that others changed, or go on from there if the options say so."""
+        """Give it up, or go on from there if the options say so."""
         if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
             return []
         if self._options.on_foreign_change is OnForeignChange.SKIP:
@@ -170,11 +164,7 @@ class BetweenSteps:
 
 
 def _expected(track: Track, state: PartitionState) -> bool:
-    """Whether the replicas are as the run left them, or as the run asked for.
-
-    The target of the run's own last request is expected too, even if its answer was lost. A cancel
-    restores the earlier replicas, but not their order.
-    """
+    """The last request's target counts even if its answer was lost; a cancel loses the order."""
     asked_for = track.planned.target if track.cancel is None else track.original
     if state.replicas in (track.replicas, asked_for, track.sent):
         return True
@@ -246,7 +236,6 @@ def requeue_cancelled(
 
 
 def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> list[AnyRunEvent]:
-    """Send a partition to the operator's new goal, from its last observed state."""
     now = memory.roster.situation(track.tp)
     goes_to = find_goal(track, now.replicas, now.isr, now.leader, now.closed)
     turned = msgspec.structs.replace(
@@ -267,14 +256,7 @@ def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> lis
 def requeue_joined(
     partitions: Iterable[TopicPartition], memory: WorkingState, observed: Observed | None
 ) -> list[AnyRunEvent]:
-    """Queue partitions that have nothing in flight; those not polled yet get no step.
-
-    Args:
-        partitions: the partitions; the run has applied the event already.
-
-    Returns:
-        The new states of the partitions that the last poll shows.
-    """
+    """Queue what has nothing in flight, after the run has applied it; unpolled ones get no step."""
     tracks = [memory.run.tracks[tp] for tp in partitions]
     for track in tracks:
         memory.forget(track.tp)

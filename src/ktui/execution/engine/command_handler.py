@@ -53,7 +53,7 @@ from ktui.quantities import as_count
 log = logging.getLogger(__name__)
 
 DEFECT = "it cannot be carried out"
-"""How the answer to a command begins that ktui itself has failed to carry out."""
+"""Begins the answer to a command that ktui itself has failed to carry out"""
 
 
 class CommandHandler:
@@ -80,16 +80,14 @@ class CommandHandler:
         self._check_throttle = check_throttle
         self._adding = PlanAdder(run, decider, record)
         self._version: int | None = None
-        self.leave_reason: str | None = None
-        """Why the run is to be left; None while it is not."""
+        self.leave_reason: str | None = None  # None while it is not left
 
     @property
     def has_commands(self) -> bool:
-        """Whether a command may have arrived since the last call of `take_commands`."""
         return self._journal.data_version() != self._version
 
     def take_commands(self) -> None:
-        """Carry out the commands that arrived since the last call, and queue what had to wait."""
+        """Carry out what has arrived since the last call, and queue what had to wait."""
         self._adding.queue_rested()
         version = self._journal.data_version()
         if version == self._version:
@@ -99,7 +97,7 @@ class CommandHandler:
         self._version = version
 
     def _answer_to(self, asked: StoredCommand) -> Answer:
-        """Carry out a command. One that cannot be is answered, so that no engine meets it again."""
+        """One that cannot be carried out is answered, so that no engine meets it again."""
         try:
             return self._carry_out(asked)
         except RunProblem:  # of the journal, or of who owns the run: no fault of the command
@@ -175,7 +173,6 @@ class CommandHandler:
         return Answer(accepted=True, words=words, batch=binds)
 
     def _known_brokers(self) -> frozenset[int]:
-        """Return the brokers of the last poll and of the plan; none before the first poll."""
         polled = self._decider.brokers
         tracks = self._run.tracks.values() if polled else ()
         return polled.union(*((*track.original, *track.target) for track in tracks))
@@ -277,7 +274,6 @@ class CommandHandler:
         return Answer(accepted=True, words=self._continued_in_words(command))
 
     def _continued_in_words(self, command: Continue) -> str:
-        """Answer that the run goes on, or name what still holds it."""
         if reason := self._run.pauses.reason:
             return f"lifted; the whole run is paused still: {reason}"
         if (gate := self._run.cancel_gate).shut:
@@ -309,7 +305,6 @@ class CommandHandler:
         return Answer(accepted=True, words=words)
 
     def _unknown(self, command: Pause | Continue | CancelMoves) -> str | None:
-        """Name the first topic or partition of a command that the run does not have."""
         topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
         unknown = [
             *(f"topic {topic}" for topic in command.topics if topic not in topics),

@@ -60,16 +60,12 @@ from ktui.quantities import as_count
 from ktui.speed.shown import SpeedShown
 
 BLOCKED_EVERY_S = 30.0
-FEW_BLOCKED = 500
-"""Up to this many blocked partitions are in every poll; more of them only every 30 s."""
+FEW_BLOCKED = 500  # as many blocked ones are in every poll; more of them only every 30 s
 UnthrottleableReasons = Mapping[ConfigResource, str]
 NONE_UNTHROTTLEABLE: UnthrottleableReasons = MappingProxyType({})
-LEAST_AHEAD = 50
-"""Without a limit P, at least twice as many queued partitions are polled."""
-LONGEST_PAUSE_S = 10.0
-"""Seconds between two polls while nothing may begin, and nothing is in flight."""
-QUICK_S = 0.2
-"""The fewest seconds between two polls, while a step is about to end."""
+LEAST_AHEAD = 50  # without a limit P, twice as many queued partitions are polled at least
+LONGEST_PAUSE_S = 10.0  # seconds between two polls while nothing may begin or is in flight
+QUICK_S = 0.2  # the fewest seconds between two polls: a step is about to end
 
 
 class Decider:
@@ -100,29 +96,23 @@ class Decider:
         self._absent = AbsentBrokers()
         self._others = NOTHING_FOREIGN
         self._observed: Observed | None = None
-        """The last poll."""
         self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
-        """The time of the last poll, as wall time and as monotonic seconds."""
+        """The last poll's, as wall time and as monotonic seconds"""
         self._polled: set[TopicPartition] = set()
         self._to_poll: set[TopicPartition] = set()
-        """The partitions to poll next."""
-        self._census: Census | None = None
-        """The last census whose unhealthy partitions were judged."""
+        self._census: Census | None = None  # the last one whose unhealthy partitions were judged
         self._blocked_at_s = 0.0
         self._looked_in: tuple[object, ...] = ()
-        self._looked_to = 0
-        """How far back in the queue partitions were looked at since the brokers have changed."""
+        self._looked_to = 0  # how far back in the queue was looked since the brokers changed
         self._unthrottleable: Resources = frozenset()
-        """The topics and brokers on which no throttle could be set at the last review."""
+        """Where no throttle could be set at the last review"""
         self._nothing_due: tuple[object, ...] | None = None
-        """What the last decision rested on if it took no step: with the same, none does again."""
+        """Grounds of the last decision if it took no step: with the same, none does again"""
         self._pause_s = run.poll_s
         self._cancelled = False
-        """Whether this turn sent a cancel."""
         self._restore()
 
     def _restore(self) -> None:
-        """Add every partition as its journal left it, with no step to take before a poll."""
         tracks = [track for track in self.run.tracks.values() if not track.state.ended]
         self._to_poll = {track.tp for track in tracks}
         self._roster.add(map(as_journaled, tracks))
@@ -141,7 +131,6 @@ class Decider:
 
     @property
     def next_batch(self) -> int:
-        """The number of the next decision; within a wave, the number of the wave."""
         roster = self._roster
         goes_on = roster.limits.mode is Mode.WAVE and (
             roster.in_flight or roster.between or roster.ready
@@ -154,11 +143,7 @@ class Decider:
 
     @property
     def last_poll(self) -> Observation:
-        """The last poll, as it was taken in.
-
-        Raises:
-            LookupError: there was none.
-        """
+        """As it was taken in. Raises LookupError: there was none."""
         if self._observed is None:
             raise LookupError("the cluster was not polled yet")
         return self._observed.seen
@@ -173,14 +158,12 @@ class Decider:
 
     @property
     def speed_shown(self) -> SpeedShown | None:
-        """What the run's copies have shown so far of the cluster's speed; None before a poll."""
         if self._observed is None:
             return None
         return self._promise.shown(self._polled_at, len(self._observed.seen.brokers))
 
     @property
     def pause_s(self) -> float:
-        """Seconds until the next poll: fewer while a step is about to end."""
         if self._steps.cancels_due:
             return 0.0
         if self._waits_for_schedule:
@@ -206,7 +189,6 @@ class Decider:
 
     @property
     def _waits_for_schedule(self) -> bool:
-        """Whether nothing happens before the run's schedule lets steps begin."""
         run = self.run
         return run.gate.until is not None and not (run.tracks_in_flight or run.cancelling)
 
@@ -221,12 +203,7 @@ class Decider:
     def process_poll(
         self, seen: Observation, *, unowned: str | None = None, forbidden: str | None = None
     ) -> list[AnyRunEvent]:
-        """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
-
-        Args:
-            unowned: why no new step may begin with regard to who owns the cluster; None if one may.
-            forbidden: why the command of --while lets none begin; None if it lets them.
-        """
+        """`unowned` and `forbidden` (by --while) say why no new step may begin; None if one may."""
         self._absent.update(seen.online, seen.monotonic_s)
         self._memory.cordons.update(seen)
         self._observed = observed = self._in_terms_of_run(seen)
@@ -255,10 +232,7 @@ class Decider:
         return events
 
     def keep_promise(self) -> list[AnyRunEvent]:
-        """Return the rate that the run needs from now on to end by the time of --by.
-
-        Call this once the run has applied the events of a poll.
-        """
+        """Return the rate for --by from now on; call it once the events of a poll are applied."""
         self._promise.update(self._polled_at, self.timelines)
         return [*self._promise.choose(self._polled_at)]
 
@@ -278,14 +252,14 @@ class Decider:
         return Observed(seen, self._absent.restarting, closed, asks_kafka=whole)
 
     def _follow(self, observed: Observed) -> None:
-        """Keep the timelines of partitions in flight: they show stalls and the time left."""
+        """The timelines of what is in flight show stalls and the time left."""
         in_flight, before = self._roster.in_flight, self._memory.progress
         timelines = {tp: line for tp, line in before.timelines.items() if tp in in_flight}
         kept = msgspec.structs.replace(before, timelines=timelines, events=())
         self._memory.progress = fold(kept, observed.only(in_flight))
 
     def _next_to_poll(self, observed: Observed) -> set[TopicPartition]:
-        """Return the partitions to poll next: the begun ones, and those that may begin soon."""
+        """The begun ones, and those that may begin soon."""
         roster = self._roster
         soon = [*roster.queue.first(self._ahead), *self._farther(observed)]
         to_poll = {*roster.in_flight, *roster.between, *roster.ready, *soon}
@@ -311,7 +285,7 @@ class Decider:
         return found
 
     def _perhaps_urgent(self, census: Census | None) -> set[TopicPartition]:
-        """Return the queued partitions that may be urgent by a census that was not judged yet."""
+        """Queued ones that may be urgent by a census that was not judged yet."""
         if not self._options.urgent_first or census is None or census is self._census:
             return set()
         self._census, roster = census, self._roster
@@ -350,11 +324,9 @@ class Decider:
 
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
-        """The partitions whose steps are to be cancelled now, before everything else."""
         return self._steps.cancels_due
 
     def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
-        """Return the cancels that a read made for them allows, and why the others are not sent."""
         events = self._steps.judge_cancels(observed)
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
         return events
@@ -417,14 +389,13 @@ class Decider:
                 held += [] if track.reason == why else [state_event(track, state, why)]
 
     def _no_throttle_reason(self, move: Move, unthrottleable: UnthrottleableReasons) -> str | None:
-        """Return why the throttle of a step cannot be set now; None if it can."""
         leaders = self._options.throttle_leaders
         needed = throttle_resources(move, self.last_poll.partitions, leaders=leaders)
         reasons = (unthrottleable[each] for each in sorted(needed & unthrottleable.keys()))
         return next((f"its throttle cannot be set: {reason}" for reason in reasons), None)
 
     def _allowed(self, decision: Decision) -> Decision:
-        """Remove what may not be sent now from a decision. The rest still fits the limits."""
+        """Remove what may not be sent now. The rest still fits the limits."""
         held = self._answers.backing_off(self._polled_s) | self.run.throttled.partitions
         certain = self._between.certain - held
 
@@ -458,7 +429,7 @@ class Decider:
         return roster.changes, roster.cuts_lately, roster.batch, self._others
 
     def _until_step_ends(self, decided: Turn) -> float:
-        """Return the seconds until a step may be over: elections and cancels mostly are at once."""
+        """Until a step may be over: elections and cancels mostly are at once."""
         at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
         at_once, self._cancelled = at_once or self._cancelled, False
         return 0.0 if at_once else first_end_s(self._memory, self._polled_at, self.run.poll_s)
@@ -472,7 +443,7 @@ class Decider:
     # --------------------------------------------------------------- commands
 
     def set_limits(self, limits: Limits) -> None:
-        """Set the limits for the next decision. Steps in flight stay as they are."""
+        """For the next decision. Steps in flight stay as they are."""
         self._roster.set_limits(limits)
 
     def cancel(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
@@ -486,7 +457,7 @@ class Decider:
         return events
 
     def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
-        """Queue partitions from an extra plan. The run has applied that event already."""
+        """Of an extra plan, which the run has applied already."""
         events = requeue_joined(partitions, self._memory, self._observed)
         self._to_poll |= set(partitions)
         self.apply_pauses()
@@ -497,16 +468,14 @@ class Decider:
 
     @property
     def brokers(self) -> frozenset[int]:
-        """The brokers of the last poll, also those that are down; none before the first."""
         return frozenset(() if self._observed is None else self._observed.seen.brokers)
 
     @property
     def silent_brokers(self) -> set[int]:
-        """The brokers that have answered nothing since they got a request of the run."""
         return self._memory.unanswered.silent
 
     def _open_requests(self) -> tuple[OpenRequest, ...]:
-        """Return the unanswered requests, which may take effect after the end."""
+        """Those which may take effect after the end."""
         unanswered = self._memory.unanswered
         return tuple(
             OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))
@@ -514,7 +483,6 @@ class Decider:
         )
 
     def apply_pauses(self) -> None:
-        """Hold the topics and partitions that are paused now, and release the others."""
         self._memory.release_all(Hold.PAUSED, lambda tp: not self.run.pauses.holds(tp))
         if self.run.pauses.topics or self.run.pauses.partitions:
             for tp in self.run.tracks:

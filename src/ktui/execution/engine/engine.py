@@ -75,15 +75,9 @@ class EventRecorder:
         self._clock = clock
         self._lost = lost
         self._accepted = True
-        """Whether the journal accepts writes."""
 
     def record(self, events: Sequence[AnyRunEvent]) -> None:
-        """Write events to the journal, and apply them to the run.
-
-        Raises:
-            JournalProblem: the journal cannot be written.
-            RunProblem: this process does not own the run any more.
-        """
+        """Raises JournalProblem, or RunProblem: this process does not own the run any more."""
         if events:
             self.check_owned()
         entries = self._journal.append(events) if self._accepted else self._numbered(events)
@@ -102,7 +96,7 @@ class EventRecorder:
             )
 
     def give_up_journal(self) -> None:
-        """Only apply events from now on, because the journal cannot be written."""
+        """The journal cannot be written: only apply events from now on."""
         self._accepted = False
 
     def _numbered(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
@@ -112,13 +106,12 @@ class EventRecorder:
 
 log = logging.getLogger(__name__)
 
-MOST_REPOLLS = 4
-"""How often, at most, a turn polls other partitions because those it chose cannot begin."""
+MOST_REPOLLS = 4  # how often a turn polls again because those it chose cannot begin
 POLL_STALE_S = 30.0
-"""Seconds after which a decision is made again: it counted what others were adding at that time."""
+"""Seconds until a decision is made again: it counted what others were adding at that time"""
 
 LISTENS_S = 0.2
-"""Seconds between two checks, while the engine waits, for a command or a reason to leave."""
+"""Seconds between two checks, while the engine waits, for a command or a reason to leave"""
 
 T = TypeVar("T")
 
@@ -199,10 +192,8 @@ class Engine:
         self._objective = ObjectiveKeeper(run, clock, figure)
         self._requests = Requests(cluster, clock, cluster_id)
         self._last_check = LastCheck(run, self._throttling, self._guard, clock)
-        self._failures = 0
-        """The number of polls in a row that have failed."""
-        self._reads_to_cancel = 0
-        """The number of reads made for cancels."""
+        self._failures = 0  # of polls, in a row
+        self._reads_to_cancel = 0  # made for cancels
         self._leaving = asyncio.Event()
         self._reason = ""
 
@@ -262,7 +253,7 @@ class Engine:
             self.leave(reason)
 
     def _lift_pauses(self) -> list[AnyRunEvent]:
-        """Lift the pauses that concerned the previous process, but no pause of an operator."""
+        """Those that concerned the previous process, but no operator's."""
         return [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
 
     async def _turn(self) -> None:
@@ -291,20 +282,19 @@ class Engine:
         await self._while_listening(self._throttling.loosen(self._decider.last_poll))
 
     def _check_recording(self) -> None:
-        """Record that the recording goes on, or has stopped; the run goes on either way."""
+        """The run goes on either way."""
         now = self._recording()
         if now != self._run.recording:
             self._record([now])
 
     def _check_gate(self) -> None:
-        """Record that the cancel gate was shut or opened. The next decision follows that."""
         reason = self._gate_shut()
         now = CancelGate(shut=reason is not None, reason=reason or "")
         if now != self._run.cancel_gate:
             self._record([now])
 
     async def _take_in_poll(self) -> bool:
-        """Poll the cluster, record the news, and return whether a decision may follow."""
+        """Poll, record the news, and return whether a decision may follow."""
         seen = await self._while_listening(self._poll())
         if self._has_lost():
             return False
@@ -319,7 +309,7 @@ class Engine:
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:
-        """Whether this engine has lost the cluster; the run is then left as it is."""
+        """The run is then left as it is."""
         if self._guard.lost is None:
             return False
         stay = "; its throttles stay set" if self._run.throttled.brokers else ""
@@ -327,7 +317,7 @@ class Engine:
         return True
 
     async def _poll(self) -> Observation | None:
-        """Poll the cluster. While the cluster is lost, nothing is decided or given up."""
+        """While the cluster is lost, nothing is decided or given up."""
         self._probe.ask(self._decider.silent_brokers | self._throttling.silent_brokers)
         try:
             seen = await self._guard.beside(self._source.poll(self._decider.interest))
@@ -351,7 +341,7 @@ class Engine:
             self._record([Outage(lost=True, reason=reason)])
 
     async def _act(self, decided: Turn) -> None:
-        """Send one request after the other, each without what no longer holds."""
+        """One request after the other, each without what no longer holds."""
         self._record(self._throttling.share(self._decider.last_poll, self._decider.flows))
         tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
         await self._while_listening(tightened)
@@ -387,10 +377,7 @@ class Engine:
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
     async def _read_for(self, sending: PendingRequest) -> RequestRead:
-        """Read for a request, and again if a cancel was read for meanwhile.
-
-        The read for the cancel may be the newer one.
-        """
+        """Read again if a cancel was read for meanwhile: that read may be the newer one."""
         settings = sending.request is Request.ALTER
         while True:
             before = self._reads_to_cancel
@@ -437,14 +424,7 @@ class Engine:
             await self._throttling.loosen(self._decider.last_poll, leaving=True)
 
     async def _restore_throttles(self, problem: JournalProblem) -> None:
-        """Put throttles back without a journal.
-
-        The journal has those throttles as touched, so a resume reads them again.
-
-        Raises:
-            JournalProblem: names the throttles that could not be put back.
-            RunProblem: this process does not own the run any more.
-        """
+        """Without a journal, which has them as touched: a resume reads them again."""
         self._recorder.give_up_journal()
         await self._clean_up_throttles()
         if not (stays := throttle_status(self._run).stands_on):

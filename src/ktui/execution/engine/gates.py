@@ -27,8 +27,7 @@ _LOST = {
     State.TOPIC_GONE: "was deleted with its topic",
 }
 
-SEVERAL = 3
-"""As many cancels by others, within a few polls, pause the run."""
+SEVERAL = 3  # as many cancels by others, within a few polls, pause the run
 TOGETHER_S, TOGETHER_POLLS = 5.0, 3
 """For how long cancels by others count together, in seconds or polls, whichever is longer."""
 
@@ -42,13 +41,11 @@ With less, each poll would judge thousands of them again; with more, some would 
 class _Rates(NamedTuple):
     """How fast copies are at a moment."""
 
-    bytes_s: float
-    """By themselves, onto all brokers."""
-    in_flight: int
-    """The partitions that share brokers."""
+    bytes_s: float  # by themselves, onto all brokers
+    in_flight: int  # those that share brokers
 
     def faster_than(self, before: _Rates) -> bool:
-        """Whether copies are so much faster, or so many fewer, that it is worth judging again."""
+        """Copies are so much faster, or so many fewer, that it is worth judging again."""
         fewer = FASTER * self.in_flight <= before.in_flight
         return fewer or self.bytes_s >= FASTER * before.bytes_s
 
@@ -139,10 +136,8 @@ class CancelsByOthers:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._began_s = -inf
-        """When the first cancel of those that count together was seen."""
         self._cancelled: set[TopicPartition] = set()
-        self._uncancelled: set[TopicPartition] = set()
-        """The steps that were in flight then, and that nobody has cancelled."""
+        self._uncancelled: set[TopicPartition] = set()  # in flight then, and cancelled by nobody
 
     def pause(
         self,
@@ -198,12 +193,9 @@ class Deadline:
         self._memory = memory
         self._run = memory.run
         self._forecast = forecast
-        self._held_at = _Rates(inf, 0)
-        """The slowest rates at which a partition was held since the held ones were last judged."""
-        self._throttle = self._run.throttled.in_force
-        """The throttle under which the held partitions were last judged."""
+        self._held_at = _Rates(inf, 0)  # the slowest since the held ones were last judged
+        self._throttle = self._run.throttled.in_force  # under which the held ones were last judged
         self._ends_by: datetime | None = None
-        """The deadline by which they were."""
 
     def learn(self, now: datetime) -> None:
         """Judge the held partitions again if copies are faster now, or the deadline is another."""
@@ -239,7 +231,7 @@ class Deadline:
         return bool(late)
 
     def passed(self, now: datetime) -> bool:
-        """Whether the time of --until has come: nothing is submitted any more."""
+        """The time of --until has come: nothing is submitted any more."""
         return self._run.until is not None and now >= self._run.until
 
     @property
@@ -263,7 +255,7 @@ class Deadline:
         return needed_s > left_s and self._waits_for_more(ends_by, needed_s)
 
     def _waits_for_more(self, ends_by: datetime, needed_s: float) -> bool:
-        """Whether it helps to wait: no window is long enough for a move that takes longer."""
+        """No window is long enough for a move that takes longer."""
         hours = self._run.schedule.hours
         return ends_by == self._run.until or hours is None or needed_s <= hours.length_s
 
@@ -278,8 +270,7 @@ class CancelsOnly:
     def __init__(self, memory: WorkingState) -> None:
         self._memory = memory
         self._run = memory.run
-        self.unhealthy = False
-        """Whether the cluster's health lets no new step begin."""
+        self.unhealthy = False  # the cluster's health lets no new step begin
 
     def apply(self, *, shut: bool) -> None:
         """Free the places of partitions that may not go on, or restore them once they may."""

@@ -32,20 +32,16 @@ from ktui.pacing.steps import next_step
 from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind
 
-SOON_POLLS = 2
-"""A throttled copy that may end within this many polls is about to end."""
+SOON_POLLS = 2  # a throttled copy that may end within this many polls is about to end
 WORTH = 20
-"""A copy waits for the next poll for at most this part of the time that it has taken. So long
-copies cost their cluster one poll a second."""
-QUICK_FOR_S = 5.0
-"""Seconds after which a removal that is not over is waiting for somebody."""
+"""copies wait for a poll for at most this part of their time, so long ones cost one a second"""
+QUICK_FOR_S = 5.0  # seconds after which a removal that is not over is waiting for somebody
 ELECT_AGAIN_S = 2.0
 ELECT_FOR_S = 30.0
-"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
+"""Seconds until an election without an in-sync winner is given up, and its place freed"""
 CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
-"""Seconds for which a cancel without effect is left alone. They double each time."""
-UNSEEN_S = 5.0
-"""Seconds after which a step that the cluster does not describe is shown as stalled."""
+"""Seconds until a cancel without effect is sent again: first and longest; they double"""
+UNSEEN_S = 5.0  # seconds until a step that the cluster does not describe is shown as stalled
 _BY_OPERATOR = "an operator has called it off"
 _HIDDEN = "it is not cancelled: {}"
 _LAGGING = "the next batch waits for {} to be in sync"
@@ -98,12 +94,11 @@ class Stalls:
         self._down_since = {b: self._down_since.get(b, now_s) for b in down}
 
     def of(self, track: Track) -> Stall | None:
-        """Return the stall of a step; None while the step makes progress."""
         stall = self._any(track)
         return stall if stall is not None and stall.kind is StallKind.STALLED else None
 
     def held_up_by(self, track: Track) -> str:
-        """Return what a step waits for that is not stalled yet, as "broker 3 is down"; or ""."""
+        """What a step waits for that is not stalled yet, as "broker 3 is down"; or ""."""
         stall = self._any(track)
         return stall.detail if stall is not None and stall.held_up else ""
 
@@ -112,10 +107,7 @@ class Stalls:
         return None if timeline is None else timeline.stall
 
     def cancel_reason(self, stall: Stall) -> str | None:
-        """Return why a stalled step is to be cancelled; None while the run waits for it.
-
-        Only `--on-stall cancel` has it cancelled.
-        """
+        """Only `--on-stall cancel` has a stalled step cancelled."""
         since_s, timeout_s = self._down_since.get(stall.broker), self._options.stall_timeout_s
         if (
             self._options.on_stall is OnStall.CANCEL
@@ -130,20 +122,13 @@ class Stalls:
 class _StepNotes(msgspec.Struct):
     """What is remembered about a step in flight. All moments are monotonic seconds."""
 
-    listed: bool = False
-    """Whether Kafka was seen to carry the step out."""
-    electing_s: float | None = None
-    """When the first election was asked for."""
-    elected_s: float | None = None
-    """When the last election was asked for."""
-    cancelled_s: float | None = None
-    """When the last cancel was asked for."""
-    cancels: int = 0
-    """How many cancels were asked for."""
-    unseen_s: float | None = None
-    """Since when the cluster does not describe the partition."""
-    stalled: object = None
-    """The cause of the stall that was last reported."""
+    listed: bool = False  # Kafka was seen to carry the step out
+    electing_s: float | None = None  # first asked for
+    elected_s: float | None = None  # last asked for
+    cancelled_s: float | None = None  # last asked for
+    cancels: int = 0  # asked for
+    unseen_s: float | None = None  # since when the cluster does not describe it
+    stalled: object = None  # the cause that was last reported
 
 
 class StepsInFlight:
@@ -156,9 +141,8 @@ class StepsInFlight:
         self._now_s = 0.0
         self._elections: list[Elect] = []
         self._cancels: dict[TopicPartition, str] = {}
-        """The steps to cancel, each with the reason. A read made for the cancel decides."""
-        self.cancelled_by_others: list[TopicPartition] = []
-        """The partitions whose steps were cancelled by others, by the last poll."""
+        """With the reason; a read made for the cancel decides"""
+        self.cancelled_by_others: list[TopicPartition] = []  # by the last poll
 
     def take_elections(self) -> list[Elect]:
         """Return the elections that the last poll called for; the caller sends them.
@@ -175,10 +159,7 @@ class StepsInFlight:
         return elections
 
     def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
-        """Return the cancels that a read made for them allows, and why the others are not sent.
-
-        Those others are judged again at the next poll.
-        """
+        """Return what a read made for them allows; the others are judged again at the next poll."""
         events: list[AnyRunEvent] = []
         for tp, reason in self._cancels.items():
             track, state = self._memory.run.tracks[tp], observed.state(tp)
@@ -201,11 +182,11 @@ class StepsInFlight:
 
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
-        """The partitions whose steps are to be cancelled before anything else is sent."""
+        """To be cancelled before anything else is sent."""
         return self._cancels.keys()
 
     def cancel(self, track: Track) -> None:
-        """Cancel a step as soon as a read made for the cancel allows it."""
+        """As soon as a read made for the cancel allows it."""
         if track.step is not None:
             self._cancels[track.tp] = _BY_OPERATOR
 
@@ -231,7 +212,7 @@ class StepsInFlight:
     def _judge(
         self, track: Track, step: OpenStep, state: PartitionState, observed: Observed
     ) -> list[AnyRunEvent] | None:
-        """Judge one step; None if the settings of its topic are needed and unknown."""
+        """None if the settings of its topic are needed and unknown."""
         how, notes = step_outcome(step, state), self._notes[track.tp]
         if how is StepOutcome.IN_FLIGHT:
             self._memory.doubts.clear(track.tp)
@@ -330,18 +311,14 @@ class StepsInFlight:
                 return self._left_to_others(track, state, what)
 
     def _arrived(self, track: Track, step: OpenStep) -> bool:
-        """Whether Kafka is known to have received the request, answered or not."""
+        """Kafka is known to have received the request, answered or not."""
         accepted = step.answered is not None and step.answered.verdict is Verdict.ACCEPTED
         return accepted or self._notes[track.tp].listed
 
     def _end_step(
         self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
     ) -> list[AnyRunEvent]:
-        """End a step, and return the next state of its partition.
-
-        A step that something follows stays open while a request of it may still arrive, or arrive
-        again.
-        """
+        """A step that something follows stays open while its request may still arrive, or again."""
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_cancelled_by_operator
         yields_place = self._memory.yields_place(track, self._now_s)
@@ -365,7 +342,7 @@ class StepsInFlight:
     def _nothing_came(
         self, track: Track, step: OpenStep, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        """Handle a lost answer. The request may be lost too, or it may still arrive."""
+        """The answer was lost: the request may be too, or it may still arrive."""
         what = ("as before", situation.replicas)
         certain = self._memory.doubts.confirmed(track.tp, what, observed.seen)
         if not certain:
@@ -420,7 +397,7 @@ class StepsInFlight:
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 
     def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[AnyRunEvent]:
-        """Cancel a step, repeatedly until it is over, or the reason has passed."""
+        """Repeatedly until it is over, or the reason has passed."""
         if not keeps_data(state):
             return self._not_cancelled(track, LAST_IN_SYNC)
         notes = self._notes[track.tp]
@@ -447,7 +424,6 @@ class StepsInFlight:
 
 
 def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
-    """Return the state of a partition after its step, which left the partition queued."""
     queued = state_when_cancelled(State.QUEUED, track.cancel)
     events = standing_events(track, following)
     return [e for e in events if getattr(e, "state", None) is not queued]

@@ -11,16 +11,13 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 
 LeaveWhen = Callable[[Run, Observation | None], str | None]
-"""Returns, from a run and its last poll, why to leave it after a turn; None to go on.
-
-The poll is None as long as the cluster has not answered the engine.
-"""
+"""why to leave a run after a turn, by its last poll; no poll before the first answer"""
 
 STUCK_S = 10.0
-"""Seconds after which nothing more is expected: longer than a throttle takes to be in force."""
+"""Seconds after which nothing more is expected: longer than a throttle takes to be in force"""
 
 ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
-"""The pauses that end the process once nothing is in flight. Only `resume` lifts them."""
+"""They end the process once nothing is in flight; only `resume` lifts them"""
 
 
 def when_paused(run: Run, _seen: Observation | None) -> str | None:
@@ -69,7 +66,7 @@ class Submitted:
 
 
 def _is_with_kafka(track: Track, seen: Observation) -> bool:
-    """Whether nothing of a partition is left to submit: it has ended, or Kafka has its request."""
+    """Nothing of a partition is left to submit: it has ended, or Kafka has its request."""
     if track.state.ended or track.step is None or not track.open_alter:
         return track.state.ended or track.step is not None
     state = seen.partitions.get(track.tp)
@@ -77,11 +74,7 @@ def _is_with_kafka(track: Track, seen: Observation) -> bool:
 
 
 class Settled:
-    """Leave once the outcome of each step that Kafka has completed is known.
-
-    A run that is over ends once its throttle is put back. After `STUCK_S` the rest is left for
-    another time.
-    """
+    """Leave once the outcome of all that Kafka has completed is known, or after `STUCK_S`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -47,16 +47,15 @@ class Observed:
 
     @property
     def closed(self) -> frozenset[int]:
-        """The cordoned brokers that no target may name."""
         return self._closed
 
     @property
     def environment(self) -> tuple[object, ...]:
-        """What situations rest on, beside a partition and the settings of its topic."""
+        """What situations rest on, besides a partition and the settings of its topic."""
         return self.online, self._restarting, self._closed, self.seen.waits_for_kept
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
-        """Return the observed partition; None if it was not described in full."""
+        """None if it was not described in full."""
         state = self.seen.partitions.get(tp)
         return state if state is not None and state.described else None
 
@@ -98,7 +97,6 @@ class Observed:
         )
 
     def hidden(self, topic: str) -> str:
-        """Return why the state of a topic's partitions is unknown."""
         for failure in self.seen.failures:
             if failure.topic == topic:
                 return f"the cluster does not report its state: {failure.answer}"
@@ -120,17 +118,13 @@ class Observed:
 class StepOutcome(enum.StrEnum):
     """The outcome of a step, as observed."""
 
-    IN_FLIGHT = "in flight"
-    """Kafka lists the partition, with the target that was asked for."""
+    IN_FLIGHT = "in flight"  # listed by Kafka, with the target asked for
     REACHED = "reached"
     ELECTION_DUE = "election due"
-    """The replicas are as asked for, but the broker to be elected does not lead."""
-    AS_BEFORE = "as before"
-    """The request had no effect, or was cancelled before it had any."""
-    CHANGED = "changed"
-    """The replicas are neither as before nor as asked for."""
-    TAKEN_OVER = "taken over"
-    """Kafka lists the partition with a target that this run has not asked for."""
+    """Replicas as asked for, but the broker to be elected does not lead"""
+    AS_BEFORE = "as before"  # no effect, or cancelled before it had any
+    CHANGED = "changed"  # neither as before nor as asked for
+    TAKEN_OVER = "taken over"  # listed by Kafka with a target that this run has not asked for
 
 
 def step_outcome(step: OpenStep, state: PartitionState) -> StepOutcome:
@@ -150,11 +144,8 @@ def step_outcome(step: OpenStep, state: PartitionState) -> StepOutcome:
     return StepOutcome.AS_BEFORE if same else StepOutcome.CHANGED
 
 
-LEAVING_S = 5.0
-"""Seconds for which a broker is suspected. Longer than the time from leaving its last ISR to its
-fencing."""
-RESTARTS_S = 60.0
-"""Seconds for which a broker that was online counts as restarting."""
+LEAVING_S = 5.0  # seconds of suspicion: longer than from leaving the last ISR to the fencing
+RESTARTS_S = 60.0  # seconds for which a broker that was online counts as restarting
 
 
 class SuspectedBrokers:
@@ -175,18 +166,12 @@ class SuspectedBrokers:
         self._in_sync = in_sync
 
     def any(self, brokers: Iterable[int]) -> bool:
-        """Whether one of the brokers may be about to go offline.
-
-        Nothing is added to such a broker until the suspicion has passed.
-        """
+        """Nothing is added to such a broker until the suspicion has passed."""
         return any(broker in self._until_s for broker in brokers)
 
 
 class AbsentBrokers:
-    """Knows which brokers went offline recently.
-
-    A broker that was offline at the first poll counts as dead: nobody saw it go.
-    """
+    """Knows which brokers went offline recently; one offline at the first poll counts as dead."""
 
     def __init__(self) -> None:
         self._online: AbstractSet[int] = frozenset()
@@ -204,5 +189,5 @@ class AbsentBrokers:
 
     @property
     def restarting(self) -> frozenset[int]:
-        """The brokers that may be back in a moment."""
+        """They may be back in a moment."""
         return frozenset(self._since_s)

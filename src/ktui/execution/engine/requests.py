@@ -46,14 +46,11 @@ class PendingRequest(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     """The decision of one turn."""
 
-    decision: Decision | None = None
-    """The steps to begin; None if there are none."""
-    intents: tuple[AnyRunEvent, ...] = ()
-    """The events to journal before anything is sent."""
-    sendings: tuple[PendingRequest, ...] = ()
-    """The requests, in the order in which they are sent."""
+    decision: Decision | None = None  # to begin
+    intents: tuple[AnyRunEvent, ...] = ()  # to journal before anything is sent
+    sendings: tuple[PendingRequest, ...] = ()  # in the order in which they are sent
     look_again: bool = False
-    """Whether a partition that would begin was not polled yet. Nothing is sent before it was."""
+    """A partition that would begin was not polled yet; nothing is sent before"""
 
     @property
     def begun(self) -> frozenset[TopicPartition]:
@@ -129,8 +126,7 @@ def _election(move: Move) -> Elect:
 log = logging.getLogger(__name__)
 
 READ_STALE_S = LEAVES_WITHIN_S
-"""Seconds in which a request has to leave, from when its read was asked for; else it is not sent.
-"""
+"""seconds in which a request leaves, from its read's asking on; else it is not sent"""
 
 
 async def send(
@@ -213,7 +209,7 @@ class Requests:
         return RequestRead(seen)
 
     def left_s(self, seen: Observation) -> float:
-        """Return for how many seconds a read still counts."""
+        """For how many seconds a read still counts."""
         return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
 
     async def send(
@@ -240,7 +236,7 @@ def stale_read_reason(seen: Observation, age_s: float) -> str:
 
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
-"""With unclean leader election enabled such a cancel succeeds, and loses acknowledged data."""
+"""with unclean leader election such a cancel succeeds, and loses acknowledged data"""
 
 
 class LastCheck:
@@ -275,7 +271,7 @@ class LastCheck:
     def _outdated(
         self, sending: PendingRequest, read: Observed
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions whose step no longer follows from the request's read."""
+        """Those whose step no longer follows from the request's read."""
         tracks, limits = self._run.tracks, self._run.limits
         return {
             tp: WriteResult(Verdict.REFUSED, message=why)
@@ -286,7 +282,7 @@ class LastCheck:
     def _unthrottled(
         self, sending: PendingRequest, decided: Turn, polled: Observation
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that would add replicas without the promised throttle."""
+        """Those that would add replicas without the promised throttle."""
         if sending.request is not Request.ALTER:
             return {}
         adding = [tp for tp in decided.adding if tp in sending.partitions]
@@ -295,7 +291,7 @@ class LastCheck:
     def _forbidden(
         self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that a command, the gate or the time forbids now."""
+        """Those that a command, the gate or the time forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_cancelled_by_operator}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
@@ -319,7 +315,7 @@ class LastCheck:
     def _unowned(
         self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that the last answer about the cluster's owner forbids."""
+        """Those that the last answer about the cluster's owner forbids."""
         tracks = self._run.tracks
         begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
         held: dict[TopicPartition, WriteResult] = {}

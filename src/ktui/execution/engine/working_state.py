@@ -54,8 +54,7 @@ from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation, S
 from ktui.progress.timeline import Progress
 
 _FRESH_POLLS = 2
-_POLLS, _SECONDS = 3, 2.0
-"""How long a surprise has to last where metadata is not known to be fresh."""
+_POLLS, _SECONDS = 3, 2.0  # how long a surprise has to last where metadata may be old
 
 
 class Debounce:
@@ -79,12 +78,12 @@ class Debounce:
         return polls >= _POLLS and seen.monotonic_s - since >= _SECONDS
 
     def clear(self, tp: TopicPartition) -> None:
-        """Forget a doubt: the partition is as expected, or was given up."""
+        """It is as expected, or was given up."""
         self._since.pop(tp, None)
 
 
 HOLDS_S = 2 * SIZES_EVERY_S
-"""Seconds for which a refusal counts more than log dirs, which may have been read before it."""
+"""Seconds for which a refusal counts more than log dirs, which may have been read before it"""
 
 
 class Cordons:
@@ -95,14 +94,11 @@ class Cordons:
 
     def __init__(self) -> None:
         self.closed: frozenset[int] = frozenset()
-        self.to_read = True
-        """Whether log dirs have to be read for it."""
-        self._cordoned: frozenset[int] = frozenset()
-        """The brokers whose log dirs were all cordoned when they were last read."""
-        self._refuses = False
-        """Whether the cluster has refused a target because of a cordon."""
+        self.to_read = True  # log dirs, for this
+        self._cordoned: frozenset[int] = frozenset()  # all their log dirs were, when last read
+        self._refuses = False  # a target, because of a cordon
         self._refused_s: dict[int, float] = {}
-        """When each broker was last named by a refusal, until its cordon is seen to be gone."""
+        """When each was last named by a refusal, until its cordon is gone"""
 
     def update(self, seen: Observation) -> None:
         """Update from a poll.
@@ -123,7 +119,6 @@ class Cordons:
         self.to_read = seen.refuses_cordoned is not False or bool(self._refused_s)
 
     def refused(self, broker: int, now_s: float) -> None:
-        """Note that Kafka has refused a target because of this broker's cordon."""
         self._refuses = self.to_read = True
         self._refused_s[broker] = now_s
         self.closed |= {broker}
@@ -133,17 +128,12 @@ class Hold(enum.Enum):
     """Why nothing is submitted for a partition that could step."""
 
     PAUSED = "paused"
-    TOO_LATE = "too late"
-    """The partition is not expected to end in time."""
-    UNSEEN = "unseen"
-    """The cluster does not describe the partition."""
-    THROTTLE = "throttle"
-    """The partition's throttle cannot be set now."""
-    UNANSWERED = "unanswered"
-    """A silent broker has a request for the partition, which may still take effect."""
+    TOO_LATE = "too late"  # not expected to end in time
+    UNSEEN = "unseen"  # the cluster does not describe it
+    THROTTLE = "throttle"  # it cannot be set now
+    UNANSWERED = "unanswered"  # a silent broker has a request for it, which may still take effect
     SHUT = "shut"
-    """Nothing new is submitted. The partition takes no place from those that operators called off.
-    """
+    """nothing new is submitted; it takes no place from those that operators called off"""
 
 
 class WorkingState:
@@ -156,7 +146,6 @@ class WorkingState:
         self.cordons = Cordons()
         self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
-        """The progress of the partitions in flight."""
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
 
     def hold(self, tp: TopicPartition, why: Hold) -> None:
@@ -166,14 +155,14 @@ class WorkingState:
             self.roster.hold(tp)
 
     def release(self, tp: TopicPartition, why: Hold) -> None:
-        """Lift one reason. Without any reason left, the partition goes on."""
+        """Without any reason left, the partition goes on."""
         if tp in self._held[why]:
             self._held[why].discard(tp)
             if tp in self.roster and not any(tp in held for held in self._held.values()):
                 self.roster.release(tp)
 
     def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
-        """Lift a reason from all partitions that may go, in rank order: places may be few."""
+        """Lift a reason from all that may go, in rank order: places may be few."""
         held = self._held[why]
         held -= {tp for tp in held if tp not in self.roster}
         for tp in sorted(filter(may_go, held), key=self.roster.rank):
@@ -200,22 +189,19 @@ class WorkingState:
         return state_change(track, State.STALLED if stalls else track.state, why)
 
     def awaits_answer(self, track: Track, now_s: float) -> bool:
-        """Whether a partition waits until its open request cannot take effect any more.
-
-        A stop waits only for a while: the end of the run names the request.
-        """
+        """A stop waits only for a while: the end of the run names the request."""
         if track.tp not in self.unanswered:
             return False
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP or silent_s < GIVEN_UP_S
 
     def yields_place(self, track: Track, now_s: float) -> bool:
-        """Whether a partition gives up its place, because the broker with its request is silent."""
+        """Because the broker with its request is silent."""
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
     def hold_unanswered(self, track: Track) -> list[AnyRunEvent]:
-        """Hold a partition until its open request cannot take effect any more, and return why."""
+        """Hold it until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
         why = open_request_text(self.unanswered.node(track.tp))
         return state_change(track, state_when_cancelled(State.BLOCKED, track.cancel), why)
@@ -228,7 +214,7 @@ class WorkingState:
         self.doubts.clear(tp)
 
     def end_step(self, track: Track, situation: Situation) -> Next | None:
-        """End the step of a partition, and return what comes next; None if nothing is to follow."""
+        """Return what comes next; None if nothing is to follow."""
         if track.cancel is CancelKind.STOP:
             self.roster.withdraw(track.tp)
             return None
@@ -243,7 +229,7 @@ class WorkingState:
         return events
 
     def note_situation(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
-        """Record the situation of a waiting partition; return the events if its state changes."""
+        """Return the events if the state of a waiting partition changes."""
         following = self.roster.seen(track.tp, situation)
         return [
             *standing_events(track, following, situation.replicas),
@@ -253,7 +239,6 @@ class WorkingState:
     def _urgency_change(
         self, track: Track, following: Next, situation: Situation
     ) -> list[AnyRunEvent]:
-        """Return the event that a partition with a next step is urgent, or is not any more."""
         goes_first = self.roster.urgent_first and isinstance(following, Step)
         why = situation.urgency if goes_first else None
         if why is track.urgency or isinstance(following, Done):
@@ -265,11 +250,7 @@ class WorkingState:
 def state_event(
     track: Track, state: State, reason: str = "", replicas: Brokers | None = None
 ) -> StateEntered:
-    """Return the event that a partition has entered a state.
-
-    Args:
-        replicas: the replicas that someone else gave the partition; None if nobody did.
-    """
+    """Return its event; `replicas` are those that someone else gave it, or None."""
     topic, partition = track.tp.topic, track.tp.partition
     return StateEntered(
         topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
@@ -320,8 +301,7 @@ def _standing(step: Next, goal: str) -> tuple[State, str]:
     return (State.READY if step.cut else State.QUEUED), ""
 
 
-FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
-"""Seconds until a retry. The wait doubles with each try."""
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0  # seconds until a retry; they double with each try
 
 
 class AnswerHandler:
@@ -330,11 +310,10 @@ class AnswerHandler:
     def __init__(self, memory: WorkingState) -> None:
         self._memory = memory
         self._retry_at: dict[TopicPartition, float] = {}
-        self._not_sent: Counter[TopicPartition] = Counter()
-        """How often in a row a partition's request was not sent."""
+        self._not_sent: Counter[TopicPartition] = Counter()  # in a row
 
     def backing_off(self, now_s: float) -> AbstractSet[TopicPartition]:
-        """Return the partitions whose last step was refused a moment ago. Each keeps its place."""
+        """Refused a moment ago. Each keeps its place."""
         self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
         return self._retry_at.keys()
 
@@ -378,12 +357,7 @@ class AnswerHandler:
     def _refused(
         self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
     ) -> list[AnyRunEvent]:
-        """Retry a step whose request was refused, after a while, unless that was the last try.
-
-        Args:
-            request: the first request of the step.
-            last_try: whether the number of tries is limited.
-        """
+        """Retry after a while, unless that was the last try; `request` is the first of the step."""
         words, cordoned = refusal_text(result), cordoned_broker(result)
         tries = track.refusals + counts_against(result)
         once = self._memory.run.limits.shape is Shape.WHOLE and track.cancel is None
@@ -407,7 +381,7 @@ class AnswerHandler:
         return [over]
 
     def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
-        """Leave a partition alone for a while, longer each time."""
+        """Longer each time."""
         if result.code is None:
             self._not_sent[tp] += 1
             tries = self._not_sent[tp]
@@ -424,17 +398,14 @@ class AnswerHandler:
 
 
 def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
-    """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
+    """It is repeated as long as it has no effect."""
     if not track.step_cancelled_by_operator or means(result.code, Means.IN_FORCE):
         return []
     return [state_event(track, State.REFUSED, refusal_text(result))]
 
 
 class NodeProbe:
-    """Probes silent brokers, one question each at a time, and knows who has answered.
-
-    A refusal is an answer too.
-    """
+    """Probes silent brokers, one question each at a time; a refusal is an answer too."""
 
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
         self._reader = reader
@@ -443,7 +414,6 @@ class NodeProbe:
         self._heard_s: dict[int, float] = {}
 
     def ask(self, brokers: Iterable[int]) -> None:
-        """Send a question to each broker that has no open question."""
         for broker in brokers:
             if broker not in self._open:
                 self._open[broker] = asyncio.create_task(self._answered(broker))

@@ -19,19 +19,13 @@ from ktui.planning.throttle_rates import ThrottleRates
 class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits", omit_defaults=True):
     """Put new limits in force, from the next decision on."""
 
-    options: dict[str, int | str | None]
-    """Limits by option, as `pacing.limits.parse_limits` takes them; limits not named stay."""
+    options: dict[str, int | str | None]  # by option, for `parse_limits`; others stay
     brokers: dict[int, dict[str, int | str | None]] = {}
-    """Limits of single brokers, as `pacing.limits.parse_broker_limits` takes them."""
-    instead_of: Limits | None = None
-    """Change nothing unless these limits are in force, as for an undo; None for whatever is."""
+    """Of single brokers, for `parse_broker_limits`"""
+    instead_of: Limits | None = None  # change nothing unless these are in force, as for an undo
 
     def applied_to(self, limits: Limits) -> Limits:
-        """Return the limits that the command makes of others.
-
-        Raises:
-            LimitsProblem: one of its limits cannot be used.
-        """
+        """Raises LimitsProblem: one of its limits cannot be used."""
         return parse_broker_limits(self.brokers, parse_limits(self.options, limits))
 
 
@@ -42,7 +36,7 @@ class SetThrottle(
 
     rates: ThrottleRates
     instead_of: ThrottleRates | None = None
-    """Change nothing unless these rates are in force, and no one has set another."""
+    """Change nothing unless these are in force, and no one has set another"""
 
 
 class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag="schedule"):
@@ -54,11 +48,7 @@ class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command"
     by: datetime | UnsetType | None = UNSET
 
     def applied_to(self, schedule: Schedule) -> Schedule:
-        """Return the schedule that the command makes of another one.
-
-        Raises:
-            ValueError: one of its times, or its window, cannot be used.
-        """
+        """Raises ValueError: one of its times, or its window, cannot be used."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         given = {name: value for name, value in fields.items() if value is not UNSET}
         return msgspec.structs.replace(schedule, **given)
@@ -94,8 +84,7 @@ class CancelMoves(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"
 class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
     """Add an extra plan to the run; the command holds all of it, as checked against the cluster."""
 
-    plan: str
-    """The name of the plan's file."""
+    plan: str  # the name of the plan's file
     plan_sha256: str
     partitions: tuple[Planned, ...]
     on_conflict: OnConflict
@@ -129,10 +118,8 @@ class Answer(msgspec.Struct, frozen=True):
     """The answer to a command."""
 
     accepted: bool
-    words: str
-    """For people: the effect, or why the command was refused and what to do instead."""
-    batch: int | None = None
-    """The first decision that the command binds."""
+    words: str  # the effect, or why it was refused and what to do instead
+    batch: int | None = None  # the first decision that the command binds
 
 
 class StoredCommand(msgspec.Struct, frozen=True):
@@ -140,13 +127,10 @@ class StoredCommand(msgspec.Struct, frozen=True):
 
     id: int
     at: datetime
-    who: str
-    """user@host (pid)."""
-    command: Command | None
-    """None if this version does not know the command, or knows only part of it."""
+    who: str  # user@host (pid)
+    command: Command | None  # None if this version does not know all of it
     answer: Answer | None = None
-    unknown: str = ""
-    """The part that this version does not know: "`brokers` of this command"."""
+    unknown: str = ""  # what this version does not know: "`brokers` of this command"
 
 
 def refuse_unknown(asked: StoredCommand) -> Answer:

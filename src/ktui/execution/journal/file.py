@@ -41,11 +41,7 @@ def read_tail_marker(journal: Path) -> TailMarker | None:
 
 
 def write_tail_marker(journal: Path, head: TailMarker) -> None:
-    """Write the note in one write over the one before it, which is never longer.
-
-    Raises:
-        OSError: the note cannot be written.
-    """
+    """Write the note in one write over the one before it, which is never longer. Raises OSError."""
     note = b"%d %s\n" % (head.seq, head.hash.hex().encode())
     file = open_regular(tail_marker_path(journal), os.O_WRONLY | os.O_CREAT)
     try:
@@ -62,8 +58,7 @@ Raise it when a meaning changes: a ktui reads journals of its own version only. 
 release nothing raises it. After that a new kind of event does not raise it either, nor does a field
 with a default that keeps the old meaning: a ktui that does not know them refuses them by name.
 """
-BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another process that writes; a run's owner waits without limit."""
+BUSY_TIMEOUT_S = 5.0  # seconds for another process that writes; a run's owner waits without limit
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -117,11 +112,7 @@ class _Connection(sqlite3.Connection):
     """A connection on which damage is always an error of SQLite."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute one statement.
-
-        Raises:
-            sqlite3.Error: also where SQLite quotes damaged text that is not UTF-8.
-        """
+        """Raise sqlite3.Error also where SQLite quotes damaged text that is not UTF-8."""
         try:
             return super().execute(sql, parameters)
         except UnicodeDecodeError:
@@ -152,11 +143,7 @@ def create(path: Path) -> sqlite3.Connection:
 
 
 def create_replacement(path: Path) -> sqlite3.Connection:
-    """Create a new file in place of one that no process writes any more.
-
-    Raises:
-        JournalProblem: the file cannot be created.
-    """
+    """Create a file in place of one that no process writes any more. Raises JournalProblem."""
     building = path.with_name(f"{path.stem}.building.db")
     create(building).close()
     for old in (tail_marker_path(path), *sqlite_side_files(path)):
@@ -166,11 +153,7 @@ def create_replacement(path: Path) -> sqlite3.Connection:
 
 
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """Open an existing file.
-
-    Raises:
-        JournalProblem: the file is missing, is not a journal, or is one of another version.
-    """
+    """Open a file. Raises JournalProblem: it is missing, no journal, or of another version."""
     try:
         check_regular(path)
     except OSError as error:
@@ -283,7 +266,6 @@ def _check_version(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _versions(connection: sqlite3.Connection) -> Iterator[int]:
-    """Yield the schema version from both places, for one may be damaged."""
     yield connection.execute("PRAGMA user_version").fetchone()[0]
     with contextlib.suppress(sqlite3.DatabaseError, TypeError, ValueError):
         query = "SELECT value FROM meta WHERE name = 'schema_version'"

@@ -21,10 +21,8 @@ from ktui.execution.journal.tables import CommandTable, EventTable, recover
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recovered
 from ktui.execution.run.run import Run
 
-OWNERS_TRY_S = 0.2
-"""SQLite's wait in one try of an owner; signals are handled between two tries."""
-_PAUSE_S = 0.05
-"""The pause between two tries, for SQLite does not wait for every kind of lock."""
+OWNERS_TRY_S = 0.2  # SQLite's wait in one try of an owner; signals are handled in between
+_PAUSE_S = 0.05  # between two tries: SQLite does not wait for every kind of lock
 
 T = TypeVar("T")
 
@@ -36,24 +34,14 @@ class Patience(Protocol):
     """
 
     def begins(self, why: str) -> None:
-        """Note that a wait has begun; called once for each wait.
-
-        Args:
-            why: the file, and that another process keeps it locked.
-        """
+        """A wait has begun, for this reason; called once for each."""
         ...
 
     def waits(self) -> None:
-        """Continue a wait; called before each further try.
-
-        Raises:
-            JournalProblem: the wait is given up.
-        """
+        """Called before each further try. Raises JournalProblem: the wait is given up."""
         ...
 
-    def ends(self, waited_s: float) -> None:
-        """Note that the journal is free again."""
-        ...
+    def ends(self, waited_s: float) -> None: ...
 
 
 class LockRetries:
@@ -133,22 +121,12 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, clock: Clock) -> Journal:
-        """Create a new, empty journal.
-
-        Raises:
-            JournalProblem: the journal exists already, or cannot be created.
-        """
+        """Raises JournalProblem: it exists already, or cannot be created."""
         return cls(file.create(path), path, clock)
 
     @classmethod
     def create_replacement(cls, path: Path, clock: Clock) -> Journal:
-        """Create a new, empty journal in place of one that no process writes any more.
-
-        Readers of the old journal see that it was replaced.
-
-        Raises:
-            JournalProblem: the journal cannot be created.
-        """
+        """Replace one that no process writes any more; readers of the old one see that."""
         return cls(file.create_replacement(path), path, clock)
 
     @classmethod
@@ -160,14 +138,7 @@ class Journal:
         read_only: bool = False,
         patience: Patience | None = None,
     ) -> Self:
-        """Open an existing journal.
-
-        Args:
-            patience: for the run's owner, which waits for as long as the journal is locked.
-
-        Raises:
-            JournalProblem: the file is missing, is not a journal, or is one of another version.
-        """
+        """Open an existing one; `patience` is for the run's owner, who waits while it is locked."""
         return cls(file.connect(path, read_only=read_only), path, clock, patience)
 
     @classmethod
@@ -185,18 +156,14 @@ class Journal:
 
     @property
     def damage(self) -> str | None:
-        """The damage that ended the last `entries`, and where; None if every event was intact."""
+        """What ended the last `entries`, and where; None if every event was intact."""
         return self._events.damage
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         return self._append(lambda: self._events.append(events, self._clock.now()), events)
 
     def copy(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Write events of another journal in one transaction, with their times from there.
-
-        Raises:
-            JournalProblem: the disk is full, or a similar cause; no event was written.
-        """
+        """Write another journal's events with their times; JournalProblem: none was written."""
         timed = [(entry.at, entry.event) for entry in entries]
         return self._append(lambda: self._events.append_timed(timed), timed)
 
@@ -211,10 +178,7 @@ class Journal:
         return entries
 
     def entries(self, after: int = 0) -> Iterator[JournalEntry]:
-        """Iterate over the events after `after`, checking their hashes; stop at a damaged one.
-
-        `damage` then says what is wrong, and where.
-        """
+        """Iterate over the intact events after `after`; `damage` then says what ended them."""
         return (entry for entry, _ in self._events.verified(after))
 
     def first(self) -> JournalEntry | None:
@@ -233,7 +197,6 @@ class Journal:
         return next(self.entries(self.last_seq() - 1), None)
 
     def ask(self, command: Command, who: str) -> int:
-        """Write a command to the run's owner, and return its number."""
         return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
     def asked(self, *, unanswered: bool = True) -> list[StoredCommand]:
@@ -246,7 +209,6 @@ class Journal:
         return self._tries.do(_READ, lambda: self._commands.answer_to(number))
 
     def last_seq(self) -> int:
-        """Return the number of the last event; 0 if there is none."""
         return self._tries.do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
@@ -270,23 +232,17 @@ class EngineJournal(Protocol):
     """The part of a journal that the engine of its run works with; `Journal` has it in a file."""
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Keep events before anything rests on them, and return their entries.
-
-        Raises:
-            JournalProblem: no event was kept.
-        """
+        """Keep events before anything rests on them. Raises JournalProblem: no event was kept."""
         ...
 
     def asked(self) -> list[StoredCommand]:
-        """Return the commands without an answer, in the order in which they were asked."""
+        """Commands without an answer, in the order in which they were asked."""
         ...
 
-    def answer(self, number: int, answer: Answer) -> None:
-        """Write the answer to a command; its first answer stays."""
-        ...
+    def answer(self, number: int, answer: Answer) -> None: ...
 
     def data_version(self) -> int:
-        """Return a number that changes when a command may have arrived; cheap to read."""
+        """Changes when a command may have arrived; cheap to read."""
         ...
 
 
@@ -367,8 +323,7 @@ class RunFollower:
         self._journal = Journal.open(self.path, self._clock, read_only=True)
         self._version = None
         self.run = Run(self.path.parent.name)
-        self.damage: str | None = None
-        """The damage of the journal, and where; None while all of it is intact."""
+        self.damage: str | None = None  # and where; None while all of it is intact
 
     def _read(self) -> list[JournalEntry]:
         new: list[JournalEntry] = []

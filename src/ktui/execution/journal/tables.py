@@ -37,12 +37,9 @@ from ktui.execution.run.events import (
 )
 from ktui.json_text import checked_moment, decode_untrusted, unknown_field
 
-GENESIS = bytes(32)
-"""The hash before the first event."""
-_AT_ONCE = 500
-"""Rows of one read. Reads are short, so that no reader keeps the write-ahead log from a reset."""
-StoredRow = tuple[Any, ...]
-"""seq, at, body and hash as stored; in a damaged file they may have any type."""
+GENESIS = bytes(32)  # the hash before the first event
+_AT_ONCE = 500  # rows of one read: a long one would keep the write-ahead log from a reset
+StoredRow = tuple[Any, ...]  # seq, at, body, hash as stored; any types in a damaged file
 
 
 def chain_hash(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
@@ -68,29 +65,16 @@ class EventTable:
         self._connection = connection
         self._path = path
         self._verified = TailMarker(0, GENESIS)
-        self.written = TailMarker(0, GENESIS)
-        """The last event that this connection has written."""
-        self.damage: str | None = None
-        """The damage that ended the last `verified`, and where; None without any."""
-        self.newer = False
-        """Whether that was an intact event of a kind that only a newer ktui knows."""
+        self.written = TailMarker(0, GENESIS)  # the last event that this connection has written
+        self.damage: str | None = None  # what ended the last `verified`, and where
+        self.newer = False  # whether that was an intact event that only a newer ktui knows
 
     def append(self, events: Sequence[AnyRunEvent], now: datetime) -> list[JournalEntry]:
-        """Write events in one transaction; they are on the disk when this returns.
-
-        Raises:
-            JournalProblem: the last stored event is damaged; no event was written.
-            sqlite3.Error: the write has failed; no event was written.
-        """
+        """They are on the disk on return. JournalProblem: the last stored event is damaged."""
         return self.append_timed([(now, event) for event in events])
 
     def append_timed(self, events: Sequence[tuple[datetime, AnyRunEvent]]) -> list[JournalEntry]:
-        """Write events in one transaction, each with its own time.
-
-        Raises:
-            JournalProblem: the last stored event is damaged; no event was written.
-            sqlite3.Error: the write has failed; no event was written.
-        """
+        """The same, each with its own time."""
         self._connection.execute("BEGIN IMMEDIATE")
         head = self.head()
         rows, entries = [], []
@@ -108,20 +92,16 @@ class EventTable:
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
-        """Return the number of the last event, damaged or not; 0 if there is none."""
+        """Damaged or not; 0 if there is none."""
         (seq,) = self._connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()
         return int(seq)
 
     def head(self) -> TailMarker:
-        """Return the last event's number and hash as stored.
-
-        Raises:
-            JournalProblem: the stored hash is damaged.
-        """
+        """As stored. Raises JournalProblem: the stored hash is damaged."""
         return self._stored(self.last_seq())
 
     def count_after(self, seq: int) -> int | None:
-        """Count the events after `seq`, damaged or not; None if the file cannot be read."""
+        """Damaged or not; None if the file cannot be read."""
         try:
             query = "SELECT count(*) FROM events WHERE seq > ?"
             (count,) = self._connection.execute(query, (seq,)).fetchone()
@@ -130,11 +110,7 @@ class EventTable:
         return int(count)
 
     def verified(self, after: int = 0) -> Iterator[tuple[JournalEntry, StoredRow]]:
-        """Iterate over the intact events after `after` with their rows; then set `damage`.
-
-        Raises:
-            JournalProblem: the file cannot be read for another reason than damage.
-        """
+        """Yield the intact events after `after` with their rows; then set `damage`."""
         self.damage, self.newer = None, False
         written = read_tail_marker(self._path)
         try:
@@ -162,7 +138,7 @@ class EventTable:
             raise JournalProblem(f"{self._path}: event {seq} is missing or damaged") from None
 
     def _rows(self, after: int) -> Iterator[StoredRow]:
-        """Read in short reads; the rows before an error are yielded before it is raised."""
+        """The rows before an error are yielded before it is raised."""
         query = "SELECT seq, at, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         while True:
             rows, error = self._rows_until_error(query, after)
@@ -204,7 +180,6 @@ def format_time(moment: datetime) -> str:
 
 
 def _check_end(written: TailMarker | None, last: TailMarker) -> None:
-    """Check that no event is missing after the last one that was read."""
     if written is not None and last.seq < written.seq:
         raise _Damaged(f"events {last.seq + 1} to {written.seq} are missing")
 
@@ -234,31 +209,18 @@ class CommandTable:
         return int(self._connection.execute(insert, row).lastrowid or 0)
 
     def asked(self, *, unanswered: bool) -> list[StoredCommand]:
-        """Return the commands, or those without an answer, in the order in which they were asked.
-
-        Raises:
-            JournalProblem: a command cannot be read.
-        """
+        """Raises JournalProblem: a command cannot be read."""
         where = " WHERE answer IS NULL" if unanswered else ""
         rows = self._connection.execute(f"{_SELECT}{where} ORDER BY id").fetchall()
         return [self._decoded(row) for row in rows]
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Write the answer to a command; its first answer stays.
-
-        Raises:
-            JournalProblem: there is no such command, or the command cannot be read.
-        """
         self.answer_to(number)
         update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
         self._connection.execute(update, (_ENCODER.encode(answer).decode(), number))
 
     def answer_to(self, number: int) -> StoredCommand:
-        """Return a command with its answer, if there is one.
-
-        Raises:
-            JournalProblem: there is no such command, or the command cannot be read.
-        """
+        """Raises JournalProblem: there is no such command, or it cannot be read."""
         row = self._connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
         if row is None:
             raise JournalProblem(f"{self._path}: there is no command {number}")
@@ -282,7 +244,7 @@ class CommandTable:
 
 
 def _command(body: bytes) -> tuple[Command | None, str]:
-    """Return a command, or the part that this ktui cannot read: no command is done in part."""
+    """No command is done in part: one with unknown parts is None, with what is unknown."""
     try:
         command: Command = decode_untrusted(_COMMANDS, body)
     except msgspec.DecodeError as error:  # the engine refuses it, and takes the next one
@@ -299,7 +261,7 @@ _PAUSED = Paused(
     reason="the journal was damaged, and a pause or limits may be lost with it: "
     "check them, then continue",
 )
-"""Always pause. The commands do not show what was lost: the newest may be gone without a trace."""
+"""always: commands do not show what was lost, and the newest may be gone without a trace"""
 
 
 def recover(path: Path, now: datetime) -> None:
@@ -355,7 +317,7 @@ def _check_recoverable(path: Path, damaged: EventTable, last: int) -> None:
 
 
 def _free_stamp(path: Path, now: datetime) -> str:
-    """Format the time as a name that overwrites no damaged journal kept earlier."""
+    """A name that overwrites no damaged journal kept earlier."""
     stamp, number = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}", 1
     name = stamp
     while _kept(path, name).exists():
@@ -400,7 +362,6 @@ def _build(
 
 
 def _commands(connection: sqlite3.Connection) -> list[StoredRow]:
-    """Return the commands as far as they can be read: no state depends on them."""
     rows: list[StoredRow] = []
     try:
         rows.extend(map(_as_text, connection.execute("SELECT * FROM commands ORDER BY id")))

@@ -25,44 +25,31 @@ from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 class RateCause(enum.StrEnum):
     """Why a rate moved last, or stays."""
 
-    OVER = "over"
-    """Down: the figure was too high."""
-    FAR_OVER = "far_over"
-    """Down at once: the figure was more than twice as high."""
-    UNDER = "under"
-    """Up: the figure was below the band."""
-    IN_BAND = "in_band"
-    """Stays: the figure was in the band."""
-    UNUSED = "unused"
-    """Stays: too little of the rate was in use."""
-    NO_FIGURE = "no_figure"
-    """Down to the least rate: there was no figure."""
+    OVER = "over"  # down: the figure was too high
+    FAR_OVER = "far_over"  # down at once: the figure was more than twice as high
+    UNDER = "under"  # up: the figure was below the band
+    IN_BAND = "in_band"  # stays: the figure was in the band
+    UNUSED = "unused"  # stays: too little of the rate was in use
+    NO_FIGURE = "no_figure"  # down to the least rate: there was no figure
 
 
 class RateReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a rate moved last, or stays, with the facts that decided it."""
 
     cause: RateCause
-    figure: float | None = None
-    """The mean of the windows' figures, or one that was far over; None if there was none."""
-    of: int | None = None
-    """The broker whose figure it was; None for one of all brokers."""
-    used: float | None = None
-    """The share of the rate that was in use; None while unknown."""
-    aim: float = 1.0
-    """The part of the objective that the mean stays below, so that single windows are below it."""
+    figure: float | None = None  # the mean of the windows' figures, or one far over; None for none
+    of: int | None = None  # the broker whose figure it was; None for one of all brokers
+    used: float | None = None  # the share of the rate that was in use; None while unknown
+    aim: float = 1.0  # the part of the objective that the mean stays below, for single windows
 
 
 class HeldBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an objective allows for one broker."""
 
     broker: int
-    rate: int | None = None
-    """Bytes a second into the broker; None for one that only sends."""
-    figure: float | None = None
-    """Its own figure in the last window; None if there was none."""
-    why: RateReason | None = None
-    """Why the rate moved last or stays; None while it has not been decided yet."""
+    rate: int | None = None  # bytes a second into the broker; None for one that only sends
+    figure: float | None = None  # its own figure in the last window; None if there was none
+    why: RateReason | None = None  # None while it has not been decided yet
 
 
 class RunEvent(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
@@ -73,8 +60,7 @@ class Recording(RunEvent, frozen=True, kw_only=True, tag="recording"):
     """The engine has begun or stopped recording what it observes."""
 
     on: bool
-    reason: str = ""
-    """Why recording is off; empty where the operator asked for that."""
+    reason: str = ""  # why recording is off; empty where asked for
 
 
 NOT_RECORDED = Recording(on=False)
@@ -90,53 +76,38 @@ class ThrottleChanged(ThrottleEvent, frozen=True, kw_only=True, tag="throttle"):
     old: ThrottleRates
     new: ThrottleRates
     command: int | None = None
-    who: str = ""
-    """The operator who asked, as user@host (pid); empty where nobody did."""
+    who: str = ""  # the operator, as user@host (pid); empty where nobody asked
 
 
 class BudgetShared(ThrottleEvent, frozen=True, kw_only=True, tag="budget_shared"):
     """The budget of the throttle is shared in this way from now on."""
 
-    shares: tuple[BrokerRate, ...]
-    """The share of each broker that receives copies."""
+    shares: tuple[BrokerRate, ...]  # the share of each broker that receives copies
 
 
 class RateChosen(ThrottleEvent, frozen=True, kw_only=True, tag="rate_chosen"):
     """The lowest rate into each broker at which the run is expected to end by the time of --by."""
 
-    rate: int | None = None
-    """Bytes a second; None where the run needs all that there is."""
-    ends_at: datetime
-    """When the run is expected to have ended at the latest."""
-    late: bool = False
-    """Whether that is after the time promised, even at any rate."""
+    rate: int | None = None  # bytes a second; None where the run needs all there is
+    ends_at: datetime  # the latest expected end
+    late: bool = False  # whether that is after the time promised, even at any rate
 
     def __post_init__(self) -> None:
-        """Reject a time that cannot be shown.
-
-        Raises:
-            ValueError: `ends_at` is such a time.
-        """
         checked_moment(self.ends_at)
 
 
 class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
     """The rate at which the objective of --slo holds: into each broker, or into single ones."""
 
-    rate: int
-    """Bytes a second into each broker that `brokers` gives none."""
+    rate: int  # bytes a second into each broker that `brokers` gives none
     figure: float | None = None
-    """The figure of the last window, in the objective's unit; None if there is none. With figures
-    by broker: the highest of those that received and sent copies."""
-    reason: str = ""
-    """Why there is none."""
+    """of the last window, in the objective's unit; by broker: the highest of those that copied"""
+    reason: str = ""  # why there is none
     windows: int = 0
     """The windows so far in which something was copied, and those with a figure that kept it."""
     kept: int = 0
-    why: RateReason | None = None
-    """Why the rate moved last or stays; with figures by broker, the one that the highest moved."""
-    brokers: tuple[HeldBroker, ...] = ()
-    """The brokers that receive and send copies; none where one figure is that of all."""
+    why: RateReason | None = None  # why the rate moved last or stays; by broker: the highest one's
+    brokers: tuple[HeldBroker, ...] = ()  # those that copy; none where one figure is that of all
 
     @property
     def rates(self) -> dict[int, int]:
@@ -149,8 +120,7 @@ class FoundSetting(msgspec.Struct, frozen=True):
 
     resource: ConfigResource
     key: str
-    before: Setting | None
-    """None where nobody has set it: brokers do not report such rates."""
+    before: Setting | None  # None where nobody has set it: brokers do not report such rates
 
 
 class SettingsFound(ThrottleEvent, frozen=True, kw_only=True, tag="settings_found"):
@@ -163,8 +133,7 @@ class Configure(ThrottleEvent, frozen=True, kw_only=True, tag="configure"):
     """An intent: settings are about to change. Nothing is sent before it is in the journal."""
 
     changes: tuple[ConfigChange, ...]
-    puts_back: bool = False
-    """Whether these changes restore the values from before the run."""
+    puts_back: bool = False  # whether these changes restore the values from before the run
 
 
 class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
@@ -174,20 +143,15 @@ class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
     verdict: Verdict
     code: str | None = None
     message: str = ""
-    node: int | None = None
-    """The broker that got the request and did not answer; None if it answered or is not known."""
+    node: int | None = None  # got the request, did not answer; None if it answered or is unknown
 
 
 class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_changed"):
-    """Somebody else changed or deleted a setting that the run still needs.
-
-    The run sets a deleted setting again. A rate that somebody else has set stays.
-    """
+    """Somebody else changed a setting in use; the run sets a deleted one again, a rate stays."""
 
     resource: ConfigResource
     key: str
-    found: str | None
-    """The present value; None where there is none."""
+    found: str | None  # the present value; None where there is none
 
 
 class SettingsGivenUp(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
@@ -195,8 +159,7 @@ class SettingsGivenUp(ThrottleEvent, frozen=True, kw_only=True, tag="settings_le
 
     resource: ConfigResource
     keys: tuple[str, ...]
-    reason: str
-    """Empty where the run has not changed these settings."""
+    reason: str  # empty where the run has not changed these settings
 
 
 class CancelAsked(RunEvent, frozen=True, kw_only=True, tag="cancel_asked"):
@@ -209,14 +172,10 @@ class CancelAsked(RunEvent, frozen=True, kw_only=True, tag="cancel_asked"):
 
 
 class CancelGate(RunEvent, frozen=True, kw_only=True, tag="cancel_gate"):
-    """The cluster's cancel gate (KIP-236's reassign_cancel) was found shut, or open again.
-
-    While the gate is shut, only cancels and rollbacks are submitted on the cluster.
-    """
+    """The cancel gate (KIP-236) was shut, so that only cancels and rollbacks go, or opened."""
 
     shut: bool
-    reason: str = ""
-    """The operator who shut the gate, and when."""
+    reason: str = ""  # the operator who shut the gate, and when
 
 
 class OnConflict(enum.StrEnum):
@@ -224,8 +183,7 @@ class OnConflict(enum.StrEnum):
 
     ROLLBACK = "rollback"
     """Roll the partition back first, then queue it with its new target (KIP-236)."""
-    KEEP = "keep"
-    """Keep the run's own target; drop that of the extra plan for this partition."""
+    KEEP = "keep"  # keep the run's own target; drop that of the extra plan for this partition
     RETARGET = "retarget"
     """Cancel its step in flight, and go to the new target from its present replicas."""
 
@@ -236,8 +194,7 @@ class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
     `partitions` is how many.
     """
 
-    plan: str
-    """The name of the plan's file."""
+    plan: str  # the name of the plan's file
     plan_sha256: str
     partitions: int
     on_conflict: OnConflict
@@ -246,10 +203,7 @@ class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
 
 
 class Joined(RunEvent, frozen=True, kw_only=True, tag="joined"):
-    """Partitions of the run are queued for their targets of an extra plan.
-
-    Their earlier moves in the run are over.
-    """
+    """Partitions whose earlier moves are over are queued for their targets of an extra plan."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -261,15 +215,11 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     partition: int
     topic_id: str | None
     target: Brokers
-    original: Brokers
-    """Its replicas in order, without any being added; Kafka forgets the original ones."""
+    original: Brokers  # in order, without any being added; Kafka forgets them
     leader: int | None
-    size: int = 0
-    """Bytes of the leader's replica; 0 where the size could not be read."""
-    sized: bool = True
-    """Whether the size is known."""
-    ahead: int = 0
-    """The bytes by which it goes before others with the order `long-first`; 0 for most."""
+    size: int = 0  # bytes of the leader's replica; 0 where the size could not be read
+    sized: bool = True  # whether the size is known
+    ahead: int = 0  # bytes by which it goes before others with `long-first`; 0 for most
 
     @property
     def tp(self) -> TopicPartition:
@@ -290,16 +240,11 @@ class PauseOrigin(enum.StrEnum):
     """The origin of a pause, or of its end."""
 
     OPERATOR = "operator"
-    SIGNAL = "signal"
-    """An interrupt from the terminal that started it."""
-    UNTIL = "until"
-    """The time of --until: nothing more fits before it."""
-    FAILURE = "failure"
-    """A partition failed under --stop-on-failure; or a permission is missing."""
-    RECOVERY = "recovery"
-    """The journal was damaged: commands for pauses and limits may be lost."""
-    OTHERS = "others"
-    """Others cancelled several steps in flight, or all of them."""
+    SIGNAL = "signal"  # an interrupt from the terminal that started it
+    UNTIL = "until"  # the time of --until: nothing more fits before it
+    FAILURE = "failure"  # a partition failed under --stop-on-failure; or a permission is missing
+    RECOVERY = "recovery"  # the journal was damaged: commands for pauses and limits may be lost
+    OTHERS = "others"  # others cancelled several steps in flight, or all of them
 
     @property
     def words(self) -> str:
@@ -320,22 +265,18 @@ class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     """A run was created; its partitions, `partitions` in number, follow in `planned` events."""
 
     cluster_id: str
-    plan: str
-    """The name of the plan's file."""
+    plan: str  # the name of the plan's file
     plan_sha256: str
     partitions: int
     limits: Limits
     options: RunOptions
     connection: dict[str, str] = msgspec.field(default_factory=dict)
-    """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
-    version: str
-    """The version of ktui."""
-    racks: dict[str, tuple[int, ...]] = {}
-    """The brokers of each rack of the cluster, for limits that count by rack."""
+    """How the cluster was named: bootstrap_server, command_config, context; no secret"""
+    version: str  # the version of ktui
+    racks: dict[str, tuple[int, ...]] = {}  # rack -> brokers, for limits that count by rack
 
     @property
     def rack_of(self) -> dict[int, str]:
-        """The rack of each broker that has one."""
         return {broker: rack for rack, brokers in self.racks.items() for broker in brokers}
 
 
@@ -351,17 +292,10 @@ class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
     pid: int
     host: str
     user: str
-    until: datetime | None = None
-    """The engine begins nothing that is not expected to end by then."""
-    ownership_off: bool = False
-    """Whether the engine runs with --no-ownership: it does not check who owns the cluster."""
+    until: datetime | None = None  # nothing begins that is not expected to end by then
+    ownership_off: bool = False  # --no-ownership: it does not check who owns the cluster
 
     def __post_init__(self) -> None:
-        """Reject a time that cannot be shown.
-
-        Raises:
-            ValueError: `until` is such a time.
-        """
         if self.until is not None:
             checked_moment(self.until)
 
@@ -373,13 +307,9 @@ class EngineLeft(RunEvent, frozen=True, kw_only=True, tag="left"):
 
 
 class Exported(RunEvent, frozen=True, kw_only=True, tag="exported"):
-    """The run was exported to a file, and goes on in the state directory that imports it.
+    """The run was exported, and goes on in the directory that imports it: this ends the file."""
 
-    This is the last event in the file. Nothing more happens here until the run is imported again.
-    """
-
-    run: str
-    """The run's name here."""
+    run: str  # the run's name here
     file: str
     host: str
     user: str
@@ -390,8 +320,7 @@ class Imported(RunEvent, frozen=True, kw_only=True, tag="imported"):
 
     host: str
     user: str
-    connection: dict[str, str]
-    """The cluster's address from now on: bootstrap_server, command_config, context."""
+    connection: dict[str, str]  # its address from now on: bootstrap_server, command_config, context
 
 
 class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
@@ -399,13 +328,10 @@ class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
 
     old: Limits
     new: Limits
-    batch: int
-    """The last decision under the old limits."""
-    in_flight: int
-    """How many steps in flight stayed as they were."""
+    batch: int  # the last decision under the old limits
+    in_flight: int  # how many steps in flight stayed as they were
     command: int | None = None
-    who: str = ""
-    """The operator who asked, as user@host (pid); empty where nobody did."""
+    who: str = ""  # the operator, as user@host (pid); empty where nobody asked
 
 
 class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
@@ -430,22 +356,13 @@ class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
 
 
 class StepGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
-    """Something holds new steps back, or allows them again.
-
-    It is the cluster's health, an unknown owner of the cluster, or the run's schedule.
-    """
+    """The cluster's health, an unknown owner or the schedule holds new steps back, or no longer."""
 
     shut: bool
     reason: str = ""
-    until: datetime | None = None
-    """When it opens, where that is known: it is shut by the run's schedule."""
+    until: datetime | None = None  # when it opens, where known: the schedule's
 
     def __post_init__(self) -> None:
-        """Reject a time that cannot be shown.
-
-        Raises:
-            ValueError: `until` is such a time.
-        """
         if self.until is not None:
             checked_moment(self.until)
 
@@ -456,8 +373,7 @@ class ScheduleChanged(RunEvent, frozen=True, kw_only=True, tag="schedule"):
     old: Schedule
     new: Schedule
     command: int | None = None
-    who: str = ""
-    """The operator who asked, as user@host (pid)."""
+    who: str = ""  # the operator who asked, as user@host (pid)
 
 
 class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
@@ -480,25 +396,20 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
     """An intent: a step of a partition is about to be sent, never before this is written."""
 
     batch: int
-    replicas: Brokers
-    """The replicas asked for, in order (TR)."""
+    replicas: Brokers  # the replicas asked for, in order (TR)
     adding: Brokers
     removing: Brokers
-    elect: int | None
-    """The preferred leader to elect once the alter is over."""
-    before: Brokers
-    """The replicas in order just before; for the first step of a partition, its original ones."""
+    elect: int | None  # the preferred leader to elect once the alter is over
+    before: Brokers  # in order, just before; at its first step the original ones
     leader: int | None
-    alters: bool = True
-    """False for a step that only elects."""
+    alters: bool = True  # False for a step that only elects
     moves_leader: bool = False
     cut: bool = False
     urgent: bool = False
     alone: bool = False
-    """Whether the step can never fit the limits, and was sent while nothing else was in flight."""
+    """The step never fits the limits, and was sent while nothing else was in flight"""
     holds_place: bool = True
-    among_urgent: bool = False
-    """Whether the partition was urgent, and the step counts with those of urgent ones."""
+    among_urgent: bool = False  # the step counts with those of urgent partitions
 
     @property
     def step(self) -> Step:
@@ -537,18 +448,13 @@ class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
 
     request: Request
     verdict: Verdict
-    code: str | None = None
-    """Kafka's name of the error; None with `refused` where nothing could be sent."""
+    code: str | None = None  # Kafka's name of the error; None with `refused`: nothing was sent
     message: str = ""
-    node: int | None = None
-    """The broker that got the request, where its answer was lost."""
+    node: int | None = None  # the broker that got the request, where its answer was lost
 
 
 class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
-    """The step in flight has ended.
-
-    `reached` is whether the replicas are those asked for, and the election has taken place.
-    """
+    """A step has ended; `reached`: with the replicas asked for, and its election done."""
 
     replicas: Brokers
     leader: int | None
@@ -561,15 +467,13 @@ class StateEntered(_OfPartition, frozen=True, kw_only=True, tag="state"):
 
     state: State
     reason: str = ""
-    replicas: Brokers | None = None
-    """Its present replicas, where someone else has changed them."""
+    replicas: Brokers | None = None  # its present replicas, where someone else has changed them
 
 
 class UrgencyChanged(_OfPartition, frozen=True, kw_only=True, tag="urgency"):
     """A waiting partition goes before the others from now on, or does not any more."""
 
-    why: Urgency | None = None
-    """Why it is urgent; None if it is not any more."""
+    why: Urgency | None = None  # why it is urgent; None if it is not any more
 
 
 class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
@@ -596,8 +500,7 @@ class EventCommandFailed(RunEvent, frozen=True, kw_only=True, tag="on_event_fail
 class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
     """The journal was damaged; the events before this one are all that could be read."""
 
-    lost: str
-    """The damage, and where the damaged file is."""
+    lost: str  # the damage, and where the damaged file is
 
 
 class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -605,16 +508,14 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     topic: str
     partition: int
-    node: int | None = None
-    """The broker that has the request; None if it is not known."""
+    node: int | None = None  # the broker that has the request; None if it is not known
 
 
 class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
     """Every partition has reached its end."""
 
     counts: dict[State, int]
-    open: tuple[OpenRequest, ...] = ()
-    """The requests that may still take effect."""
+    open: tuple[OpenRequest, ...] = ()  # the requests that may still take effect
 
 
 AnyRunEvent = (
@@ -632,10 +533,8 @@ AnyRunEvent = (
 class JournalEntry(msgspec.Struct, frozen=True):
     """An event as stored in the journal."""
 
-    seq: int
-    """From 1, without gaps."""
-    at: datetime
-    """Wall time, UTC."""
+    seq: int  # from 1, without gaps
+    at: datetime  # wall time, UTC
     event: AnyRunEvent
 
 

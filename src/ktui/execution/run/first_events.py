@@ -19,8 +19,7 @@ from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 
 T = TypeVar("T")
 
-AT_ONCE = 1_000
-"""Partitions in one event, so that its size is written and read well."""
+AT_ONCE = 1_000  # partitions in one event, so that its size is written and read well
 
 
 def first_events(
@@ -33,10 +32,7 @@ def first_events(
     plan_name: str,
     connection: Mapping[str, str] | None = None,
 ) -> list[AnyRunEvent]:
-    """Return the events that a run's journal begins with.
-
-    The plan was checked against the cluster without a problem, so all its partitions exist.
-    """
+    """Return a run's first events; the plan was checked against the cluster without a problem."""
     planned = planned_partitions(plan, cluster)
     started = Started(
         cluster_id=cluster_id,

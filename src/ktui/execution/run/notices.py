@@ -28,8 +28,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.states import State
 
-GIVEN_UP = (State.FAILED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
-"""The states of partitions that a run has given up."""
+GIVEN_UP = (State.FAILED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)  # given up by the run
 
 
 class NoticeKind(enum.StrEnum):
@@ -37,21 +36,15 @@ class NoticeKind(enum.StrEnum):
 
     STALL = "stall"
     FAILURE = "failure"
-    GATE = "gate"
-    """The health gate or the cancel gate was shut, or opened again."""
-    LATE = "late"
-    """The run cannot be done by the time of --by, or can again."""
-    THROTTLE = "throttle"
-    """Somebody else changed a throttle of the run, or set a rate that the run replaces."""
+    GATE = "gate"  # the health gate or the cancel gate was shut, or opened again
+    LATE = "late"  # the run cannot end by the time of --by, or can again
+    THROTTLE = "throttle"  # somebody else changed a throttle, or set a rate that the run replaces
     PAUSE = "pause"
     CONTINUE = "continue"
-    OUTAGE = "outage"
-    """The cluster was lost, or answers again."""
-    LEFT = "left"
-    """The engine has exited before the end, as it was asked to."""
+    OUTAGE = "outage"  # the cluster was lost, or answers again
+    LEFT = "left"  # the engine exited before the end, as it was asked to
     END = "end"
-    ENGINE_DIED = "engine_died"
-    """The engine is gone without a word: another process reports it."""
+    ENGINE_DIED = "engine_died"  # it is gone without a word: another process reports it
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -87,7 +80,6 @@ def notice_kind(event: AnyRunEvent) -> NoticeKind | None:
 
 
 def _rates_found(event: SettingsFound) -> dict[SettingKey, str | None]:
-    """Return the rates that stood on brokers before the run's."""
     return {
         (each.resource, each.key): each.before.own
         for each in event.found
@@ -102,8 +94,7 @@ class NoticeFilter:
         self._stalled: set[TopicPartition] = set()
         self._bad: dict[type[RateChosen | StepGate | CancelGate], bool] = {}
         """Whether the run is late, and its gates are shut."""
-        self._rates: dict[SettingKey, str | None] = {}
-        """The rates of others, as last reported."""
+        self._rates: dict[SettingKey, str | None] = {}  # the rates of others, as last reported
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
         """Return the notices of events that were journalled at once, one for each kind."""

@@ -44,16 +44,11 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """When steps may begin, by local clocks; past midnight if it closes before it opens.
+    """When steps may begin, by local clocks, as shown where they change; may pass midnight."""
 
-    Where clocks change within it, it opens and closes at the times that they show.
-    """
-
-    opens_min: int
-    """Minutes after midnight."""
+    opens_min: int  # minutes after midnight
     closes_min: int
-    days: tuple[int, ...] = ()
-    """The weekdays on which it opens, Monday is 0; empty for every day."""
+    days: tuple[int, ...] = ()  # the weekdays on which it opens, Monday is 0; empty for every day
 
     def __str__(self) -> str:
         span = f"{_clock(self.opens_min)}-{_clock(self.closes_min)}"
@@ -61,20 +56,18 @@ class Window:
 
     @property
     def length_s(self) -> float:
-        """Seconds from its opening to its closing, where clocks do not change."""
         return (self.closes_min - self.opens_min) % _DAY_MIN * 60.0
 
     def closes_at(self, now: datetime) -> datetime | None:
-        """Return when it closes; None while it is closed."""
         first = next(self._from(now))
         return first.closes if first.opens <= now else None
 
     def opens_at(self, now: datetime) -> datetime:
-        """Return when it opens next; now while it is open."""
+        """Now while it is open."""
         return max(next(self._from(now)).opens, now)
 
     def after(self, now: datetime, seconds: float) -> datetime | None:
-        """Return when it will have been open for so many seconds more; None for years from now."""
+        """Return when it will have been open for `seconds` more; None for years from now."""
         for opening in self._from(now):
             begins = max(opening.opens, now)
             there_s = (opening.closes - begins).total_seconds()
@@ -100,11 +93,7 @@ class Window:
 
 @cache
 def parse_window(text: str) -> Window:
-    """Parse a window as typed.
-
-    Raises:
-        WindowProblem: it is not one.
-    """
+    """Parse a window as typed. Raises WindowProblem: it is not one."""
     span, *days = (part.strip() for part in text.split(","))
     match = _SPAN.fullmatch(span)
     if match is None:
@@ -145,23 +134,14 @@ def _local(day: date, minutes: int) -> datetime:
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The times at which steps may begin. Steps in flight finish whenever they do."""
+    """When steps may begin. Steps in flight finish whenever they do."""
 
-    start_at: datetime | None = None
-    """No step begins before."""
-    window: str = ""
-    """Steps begin, and are expected to end, in this window; empty for any time."""
-    while_command: str = ""
-    """No step begins while this command fails; empty for none."""
-    by: datetime | None = None
-    """The run is to have ended by then, at the lowest rate with which it does."""
+    start_at: datetime | None = None  # no step begins before
+    window: str = ""  # steps begin, and should end, within it; empty for any time
+    while_command: str = ""  # no step begins while it fails; empty for none
+    by: datetime | None = None  # the run should end by then, at the lowest rate that does
 
     def __post_init__(self) -> None:
-        """Reject a time that cannot be shown, and what is no window.
-
-        Raises:
-            ValueError: `start_at`, `window` or `by` is such a one.
-        """
         for moment in (self.start_at, self.by):
             if moment is not None:
                 checked_moment(moment)
@@ -186,13 +166,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"its window, {self.window}, opens at {shown}"
 
     def closes_at(self, now: datetime) -> datetime | None:
-        """Return by when steps that begin now should end; None for any time, or where none may."""
         if self.hours is None or self.begins_at(now) is not None:
             return None
         return self.hours.closes_at(now)
 
     def after(self, now: datetime, seconds: float) -> datetime | None:
-        """Return when steps will have been allowed for so many seconds; None for years from now."""
+        """Return when steps will have been allowed for `seconds`; None for years from now."""
         earliest = now if self.start_at is None else max(now, self.start_at)
         if self.hours is None:
             try:
@@ -216,27 +195,23 @@ USUAL_POLL_S = 1.0
 class OnStall(enum.StrEnum):
     """What to do with a step whose added broker has been offline for too long."""
 
-    WAIT = "wait"
-    """Do nothing: the step keeps its place, and goes on when the broker is back."""
-    CANCEL = "cancel"
-    """Cancel the step, and free its place."""
+    WAIT = "wait"  # the step keeps its place, and goes on when the broker is back
+    CANCEL = "cancel"  # cancel the step, and free its place
 
 
 class OnForeignChange(enum.StrEnum):
     """What to do with a waiting partition whose replicas someone else has changed."""
 
     SKIP = "skip"
-    REPLAN = "replan"
-    """Move the partition to its target from its present replicas."""
+    REPLAN = "replan"  # move the partition to its target from its present replicas
 
 
 class OnForeignThrottle(enum.StrEnum):
     """What to do when somebody else sets another rate on a broker that the run throttles."""
 
     HOLD = "hold"
-    """Add nothing more to that broker until the other rate is gone, or the run's is set again."""
-    GO_ON = "go-on"
-    """Go on under the other rate."""
+    """Add nothing to that broker until the other rate is gone, or the run's is set again"""
+    GO_ON = "go-on"  # go on under the other rate
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,35 +220,24 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_stall: OnStall = OnStall.WAIT
     stall_timeout_s: float = 300.0
     on_foreign_change: OnForeignChange = OnForeignChange.SKIP
-    stop_on_failure: bool = False
-    """Begin nothing more once a partition has failed."""
+    stop_on_failure: bool = False  # begin nothing more once a partition has failed
     most_under_min_isr: int | None = None
-    """Begin no step while more partitions outside the run are under min ISR; None: no check."""
-    most_offline: int | None = None
-    """Begin no step while more partitions outside the run are offline; None: no check."""
-    urgent_first: bool = False
-    """Let partitions with too few replicas in sync go before all others, with room of their own."""
-    throttle: ThrottleRates = NO_THROTTLE
-    """The rates that the run begins with; unlike the other options, they may change."""
+    """Begin no step above this many outside the run; None: no check"""
+    most_offline: int | None = None  # begin no step above this many outside the run; None: no check
+    urgent_first: bool = False  # too few in sync: before all others, with room of their own
+    throttle: ThrottleRates = NO_THROTTLE  # to begin with; unlike most options they may change
     throttle_leaders: bool = False
-    """Also throttle the leaders' traffic to replicas out of the ISR, beside the followers' side."""
+    """Besides the followers' side, throttle leaders' traffic to replicas out of the ISR"""
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
-    schedule: Schedule = NO_SCHEDULE
-    """When the steps of the run may begin, to begin with; unlike other options, it may change."""
-    sli_command: str = ""
-    """The command that prints the figure of an objective; empty for none."""
+    schedule: Schedule = NO_SCHEDULE  # to begin with; may change
+    sli_command: str = ""  # prints the figure of an objective; empty for none
     sli_prometheus: tuple[str, ...] = ()
-    """The URL of a Prometheus and the query that returns the figure; empty for none."""
-    canary: bool = False
-    """Measure the figure by a producer and a topic of ktui's own."""
-    poll_s: float = USUAL_POLL_S
-    """Seconds between two polls of the cluster."""
-    record: bool = True
-    """Record observations of the cluster, beside the journal."""
-    on_event: str | None = None
-    """The command that gets the notices of the run; empty for none, None for the context's."""
-    metrics_file: str = ""
-    """The path of the file that has the run's metrics for Prometheus; empty for none."""
+    """The URL and the query that return the figure; empty for none"""
+    canary: bool = False  # measure the figure by a producer and a topic of ktui's own
+    poll_s: float = USUAL_POLL_S  # seconds between two polls of the cluster
+    record: bool = True  # record observations next to the journal
+    on_event: str | None = None  # gets the notices; empty for none, None for the context's
+    metrics_file: str = ""  # the run's metrics for Prometheus; empty for none
 
     @property
     def throttles(self) -> bool:
@@ -281,7 +245,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.throttle) or self.schedule.by is not None
 
     def figure_problem(self, objective: Objective | None) -> str | None:
-        """Return why an objective has no figure, with the fix; None where there is no problem."""
+        """Return why an objective has no figure, with the fix."""
         if objective is None:
             return None
         if not (self.sli_command or self.sli_prometheus or self.canary):
@@ -309,5 +273,4 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gated(self) -> bool:
-        """Whether steps depend on the health of the rest of the cluster."""
         return self.most_under_min_isr is not None or self.most_offline is not None

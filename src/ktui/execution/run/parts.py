@@ -38,14 +38,10 @@ class ExtraPlans(msgspec.Struct):
     """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
 
     plans: list[AddedPlan] = []
-    waiting: dict[TopicPartition, Track] = {}
-    """Partitions of the run that are not queued with their new targets yet."""
-    coming: AddedPlan | None = None
-    """An extra plan whose partitions have not all been read."""
-    received: list[Planned] = []
-    """The partitions of it that have been read."""
-    numbered: int = 0
-    """How many places in the plans of the run have been assigned."""
+    waiting: dict[TopicPartition, Track] = {}  # not queued with their new targets yet
+    coming: AddedPlan | None = None  # its partitions have not all been read
+    received: list[Planned] = []  # the partitions of it that have been read
+    numbered: int = 0  # places in the run's plans that have been assigned
 
     def number(self) -> int:
         """Assign the next place in the plans of the run, from 0."""
@@ -53,7 +49,6 @@ class ExtraPlans(msgspec.Struct):
         return self.numbered - 1
 
     def expect(self, added: Added, at: datetime) -> None:
-        """Note that the partitions of an extra plan follow."""
         self.coming, self.received = AddedPlan(added, at), []
 
     def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
@@ -88,7 +83,6 @@ class ExtraPlans(msgspec.Struct):
         self.waiting.pop(track.tp, None)
 
     def overrule(self, asked: CancelAsked) -> None:
-        """Drop what extra plans want of the partitions that an operator cancels."""
         if asked.command is not None and self.added_by(asked.command):
             return  # cancelled for an extra plan
         for tp in self.waiting.keys() & {*asked.partitions}:
@@ -138,11 +132,10 @@ class Pauses(msgspec.Struct):
     topics: set[str] = set()
     partitions: set[TopicPartition] = set()
     freed: set[TopicPartition] = set()
-    """Partitions cancelled since the last pause: an operator who rolls back means now."""
+    """Cancelled since the last pause: an operator who rolls back means now"""
 
     @property
     def reason(self) -> str | None:
-        """Why the whole run is paused; None if it is not."""
         return "; ".join(why or _unexplained(by) for by, why in self.whole.items()) or None
 
     def holds(self, tp: TopicPartition) -> bool:
@@ -154,11 +147,7 @@ class Pauses(msgspec.Struct):
         return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
 
     def apply(self, event: Paused | Continued | CancelAsked) -> None:
-        """Apply a pause, the end of one, or a cancel that frees partitions from all pauses.
-
-        A continue without topics and partitions ends the pause of its origin. That of an operator
-        ends every pause.
-        """
+        """Only an operator's continue of everything ends pauses of every origin."""
         if isinstance(event, Paused):
             self._pause(event)
         elif isinstance(event, CancelAsked):
@@ -192,14 +181,13 @@ def _unexplained(by: PauseOrigin) -> str:
 
 
 _CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
-"""Kafka's words, from 4.4, for a target that names a broker whose log dirs are all cordoned."""
+"""Kafka's words, from 4.4, where all log dirs of a target's broker are cordoned"""
 
-MOST_TRIES = 5
-"""After so many refusals of its step in a row, a partition is `failed`."""
+MOST_TRIES = 5  # after so many refusals in a row, a partition is `failed`
 
 
 def counts_against(result: Answered | WriteResult) -> bool:
-    """Whether a result counts as a refusal by Kafka, and not as a request that was not sent."""
+    """Whether Kafka refused it, and not ktui before it was sent."""
     if result.verdict is Verdict.UNKNOWN:
         return result.code == KafkaError.UNKNOWN_SERVER_ERROR  # the controller failed over it
     refused = result.verdict is Verdict.REFUSED and result.code is not None
@@ -234,7 +222,7 @@ def missing_permission(results: Iterable[WriteResult]) -> str | None:
 
 
 def failure_reason(tries: int, result: Answered | WriteResult) -> str:
-    """Return the reason of a partition that failed: the number of tries and the last refusal."""
+    """Return why a partition failed: the number of tries and the last refusal."""
     times = "" if tries == 1 else f" {tries} times"
     return f"refused{times}: {refusal_text(result)}"
 

@@ -134,49 +134,36 @@ class Run(msgspec.Struct, eq=False):
     started: Started | None = None
     started_at: datetime | None = None
     limits: Limits = Limits()
-    racks: dict[int, str] = {}
-    """The racks of the cluster's brokers at the start."""
-    limits_changed_at: int = 0
-    """The last batch before the present limits."""
-    limits_change: Change[LimitsChanged] | None = None
-    """The last change of the limits; None if they are those of the start."""
-    throttle_change: Change[ThrottleChanged] | None = None
-    """The last change of the throttle; None if it is that of the start."""
+    racks: dict[int, str] = {}  # as of the start
+    limits_changed_at: int = 0  # the last batch before the present limits
+    limits_change: Change[LimitsChanged] | None = None  # None if they are those of the start
+    throttle_change: Change[ThrottleChanged] | None = None  # None if it is that of the start
     tracks: dict[TopicPartition, Track] = {}
     counts: Counter[State] = msgspec.field(default_factory=Counter)
     tracks_in_flight: dict[TopicPartition, Track] = {}
-    """Partitions with a step in flight: the current batch, in the order of their steps."""
-    troubled: dict[TopicPartition, Track] = {}
-    """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
-    cancelling: dict[TopicPartition, Track] = {}
-    """Partitions that an operator has cancelled, and that have not ended yet."""
+    """The current batch, in the order of their steps"""
+    troubled: dict[TopicPartition, Track] = {}  # in one of the states of `UNWELL`
+    cancelling: dict[TopicPartition, Track] = {}  # cancelled by an operator, and not ended yet
     batch: int = 0
     cuts: LastMinute = msgspec.field(default_factory=LastMinute)
-    """The steps of the last minute that raised a leader epoch."""
+    """Steps of the last minute that raised a leader epoch"""
     pauses: Pauses = msgspec.field(default_factory=Pauses)
     gate: StepGate = StepGate(shut=False)
     schedule: Schedule = NO_SCHEDULE
-    """When steps may begin."""
     cancel_gate: CancelGate = CancelGate(shut=False)
-    ownership_off: bool = False
-    """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
+    ownership_off: bool = False  # --no-ownership: its engine does not check who owns the cluster
     recording: Recording = NOT_RECORDED
     notes: list[Note] = []
     outage: ClusterLost | None = None
     owner: Owner | None = None
-    until: datetime | None = None
-    """No step is submitted that is not expected to end by then."""
-    left: str | None = None
-    """Why its last engine exited; None if that is not known."""
-    exported: Exported | None = None
-    """The export by which it goes on in another state directory; None without one."""
+    until: datetime | None = None  # no step is submitted that is not expected to end by then
+    left: str | None = None  # why its last engine exited; None if not known
+    exported: Exported | None = None  # it goes on in another state directory
     ended_at: datetime | None = None
-    open_requests: tuple[OpenRequest, ...] = ()
-    """Unanswered requests that may take effect after the end."""
+    open_requests: tuple[OpenRequest, ...] = ()  # unanswered; they may take effect after the end
     damage: str | None = None
     seq: int = 0
-    at: datetime | None = None
-    """When the last event happened."""
+    at: datetime | None = None  # of the last event
     copies: CopyTotals = msgspec.field(default_factory=CopyTotals)
     additions: ExtraPlans = msgspec.field(default_factory=ExtraPlans)
     throttled: ThrottleLedger = msgspec.field(default_factory=ThrottleLedger)
@@ -213,7 +200,6 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def held_up(self) -> int:
-        """How many steps in flight wait for something, as a broker that is down."""
         return sum(track.held_up_by != "" for track in self.tracks_in_flight.values())
 
     @property
@@ -234,17 +220,13 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def poll_s(self) -> float:
-        """Seconds between two polls of the cluster.
-
-        `ktui reassign` waits for its engine, and has the option for batches alone (KIP-1335).
-        """
+        """`ktui reassign` waits for its engine, and has the option for batches alone (KIP-1335)."""
         submits_batches = self.limits.partitions is not None and not self.pauses.whole
         if not self.left_to_kafka or submits_batches:
             return self.options.poll_s
         return min(USUAL_POLL_S, self.options.poll_s)
 
     def ends_by(self, now: datetime) -> datetime | None:
-        """Return by when a step that begins now should end; None for any time."""
         ends = (self.until, self.schedule.closes_at(now))
         return min((end for end in ends if end is not None), default=None)
 
@@ -254,7 +236,6 @@ class Run(msgspec.Struct, eq=False):
 
     @property
     def submitted(self) -> bool:
-        """Whether its engine has left all of it to Kafka."""
         return self.left_to_kafka and self.left is not None and self.all_begun
 
     @property

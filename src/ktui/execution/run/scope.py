@@ -20,18 +20,12 @@ _OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLE
 class CancelEffect(enum.StrEnum):
     """The effect of a cancel on a partition."""
 
-    CANCEL = "cancel"
-    """Its step in flight is cancelled; the next action depends on the kind."""
-    DEQUEUE = "dequeue"
-    """The partition leaves the queue; no request is ever sent for it."""
-    GO_BACK = "go back"
-    """The partition goes back to its original replicas, step by step."""
-    TRIM = "trim"
-    """The replicas beyond its original number are dropped."""
-    ALREADY = "already"
-    """The same cancel was asked for before, and has not ended."""
-    NOTHING = "nothing"
-    """The partition has ended."""
+    CANCEL = "cancel"  # its step in flight; the next action depends on the kind
+    DEQUEUE = "dequeue"  # it leaves the queue; no request is ever sent for it
+    GO_BACK = "go back"  # the partition goes back to its original replicas, step by step
+    TRIM = "trim"  # the replicas beyond its original number are dropped
+    ALREADY = "already"  # asked for before, and not ended
+    NOTHING = "nothing"  # the partition has ended
 
     @property
     def idle(self) -> bool:
@@ -39,13 +33,13 @@ class CancelEffect(enum.StrEnum):
 
     @property
     def needs_read(self) -> bool:
-        """Whether a preview needs a read of the partition: something was or is sent for it."""
+        """A preview needs to read it: something was or is sent for it."""
         return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
 
 
 _UNDONE = (CancelEffect.CANCEL, CancelEffect.GO_BACK)
 _HALTED = "halted"
-"""A begun partition between two steps that leaves the queue: it keeps the steps that are done."""
+"""Begun, between two steps, and leaves the queue: it keeps the steps that are done"""
 _TEXTS: Mapping[str, str] = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
     CancelEffect.GO_BACK: "{} {is_} rolled back",
@@ -58,12 +52,7 @@ _TEXTS: Mapping[str, str] = {
 
 
 class CancelScope:
-    """The partitions that a cancel covers, and its effect on each by the journal.
-
-    Args:
-        run: the run; its later changes count after `update`.
-        partitions: the partitions to cancel; with no topic either, the whole run.
-    """
+    """The partitions that a cancel covers (with no name, the whole run), and its effect on each."""
 
     def __init__(
         self,
@@ -80,7 +69,6 @@ class CancelScope:
 
     @property
     def over(self) -> bool:
-        """Whether all partitions have ended: nothing is left for any engine to do."""
         return all(effect is CancelEffect.NOTHING for effect in self.effects.values())
 
     @property
@@ -110,12 +98,10 @@ class CancelScope:
 
     @property
     def undone(self) -> int:
-        """The number of partitions that go back to their original replicas."""
         effects = self.effects.values() if self.kind is CancelKind.ROLLBACK else ()
         return sum(effect in _UNDONE for effect in effects)
 
     def update(self, touched: Collection[TopicPartition]) -> None:
-        """Judge again the partitions that have changed in the run."""
         for tp in self.effects.keys() & set(touched):
             self.effects[tp] = effect_of_cancel(self.run.tracks[tp], self.kind)
 
@@ -193,7 +179,6 @@ def _brokers(track: Track, *, ever: bool) -> Iterator[int]:
 
 
 def _wanted(track: Track) -> Iterator[int]:
-    """Yield the brokers of the replicas that a partition is heading for, in any step."""
     if track.cancel is None:
         yield from (*track.planned.target, *track.target)
     elif track.cancel is CancelKind.ROLLBACK:

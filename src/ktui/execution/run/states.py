@@ -10,47 +10,33 @@ from types import MappingProxyType
 class CancelKind(enum.StrEnum):
     """What an operator asks for a partition in place of its target."""
 
-    STOP = "stop"
-    """Kafka drops the replicas being added (KIP-455's cancel); nothing more is done."""
-    ROLLBACK = "rollback"
-    """The partition goes back to its original replicas, in order, and its leader (KIP-236)."""
-    TRIM = "trim"
-    """The partition stops, and the replicas beyond its original number are dropped."""
+    STOP = "stop"  # Kafka drops the replicas being added (KIP-455's cancel); nothing more is done
+    ROLLBACK = "rollback"  # back to its original replicas, in order, and its leader (KIP-236)
+    TRIM = "trim"  # it stops, and drops the replicas beyond its original number
 
 
 class State(enum.StrEnum):
     """The state of a partition in a run."""
 
-    QUEUED = "queued"
-    """Waits for its next step: the first one, or one that the limits have no room for yet."""
-    BLOCKED = "blocked"
-    """No step is possible; the partition goes on by itself once the reason has passed."""
-    FOREIGN = "foreign"
-    """Someone else is reassigning the partition."""
+    QUEUED = "queued"  # waits for its next step, also for room under the limits
+    BLOCKED = "blocked"  # no step is possible; goes on by itself once the reason has passed
+    FOREIGN = "foreign"  # someone else is reassigning the partition
     ADDING = "adding"
-    READY = "ready"
-    """Ready for the cut: has all target replicas, and waits for others to be cut with."""
+    READY = "ready"  # has all target replicas, and waits for others to be cut with
     DROPPING = "dropping"
     ELECTING = "electing"
-    STALLED = "stalled"
-    """The step in flight makes no progress."""
+    STALLED = "stalled"  # the step in flight makes no progress
     STOPPING = "stopping"
-    """The step is being cancelled, or replicas beyond the original number are being dropped."""
-    REFUSED = "refused"
-    """An operator's cancel is impossible now; it happens once the reason has passed."""
-    ROLLING_BACK = "rolling_back"
-    """On the way back to the original replicas, or waits for the next step there."""
-    STOPPED = "stopped"
-    """An operator has cancelled the partition; it stays as it is."""
-    ROLLED_BACK = "rolled_back"
-    """The partition has its original replicas and leader again."""
+    """A step is being cancelled, or replicas beyond the original number dropped"""
+    REFUSED = "refused"  # a cancel is impossible now; it happens once the reason has passed
+    ROLLING_BACK = "rolling_back"  # on the way back, or waits for the next step there
+    STOPPED = "stopped"  # cancelled by an operator; stays as it is
+    ROLLED_BACK = "rolled_back"  # the partition has its original replicas and leader again
     DONE = "done"
     CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Someone else has changed the replicas; the run leaves the partition alone."""
-    TOPIC_GONE = "topic_gone"
-    """The topic was deleted, or deleted and created again under its name."""
-    FAILED = "failed"
-    """Kafka has refused a step again and again."""
+    """Someone else has changed the replicas; the run leaves it alone"""
+    TOPIC_GONE = "topic_gone"  # deleted, or created again under its name
+    FAILED = "failed"  # Kafka has refused a step again and again
 
     @property
     def words(self) -> str:
@@ -66,30 +52,21 @@ class State(enum.StrEnum):
 
 
 class Stage(enum.StrEnum):
-    """What people count a run's partitions by: the same on every screen and in `ktui status`."""
+    """What people count a run's partitions by, on every screen and in `ktui status`."""
 
-    QUEUED = "queued"
-    """No step of it was ever begun."""
-    WAITING = "waiting"
-    """Between two steps."""
-    BLOCKED = "blocked"
-    """No step is possible now, as for lack of a broker."""
-    FOREIGN = "foreign"
-    """Someone else is reassigning it."""
+    QUEUED = "queued"  # no step of it was ever begun
+    WAITING = "waiting"  # between two steps
+    BLOCKED = "blocked"  # no step is possible now, as for lack of a broker
+    FOREIGN = "foreign"  # someone else is reassigning it
     STALLED = "stalled"
-    HELD_UP = "held up"
-    """A step is in flight, and a replica cannot copy now, as onto a broker that is down."""
-    BEHIND = "behind"
-    """A step is in flight, and more is written than is copied."""
-    COPYING = "copying"
-    """A step is in flight: also one that drops replicas, or moves the leader."""
+    HELD_UP = "held up"  # in flight, and cannot copy now, as onto a broker that is down
+    BEHIND = "behind"  # in flight, and more is written than is copied
+    COPYING = "copying"  # in flight, also one that drops replicas or moves the leader
     READY = "ready"
     DONE = "done"
-    CALLED_OFF = "called off"
-    """An operator has cancelled it, or its cancel is under way."""
+    CALLED_OFF = "called off"  # cancelled by an operator, or about to be
     FAILED = "failed"
-    LEFT_OUT = "left out"
-    """Changed by somebody else, or its topic is gone."""
+    LEFT_OUT = "left out"  # changed by somebody else, or its topic is gone
 
 
 STAGES: Mapping[State, Stage] = MappingProxyType(

@@ -84,11 +84,7 @@ _MOVES = {
 
 
 def held_text(held: RateHeld, objective: Objective | None = None) -> str:
-    """Describe the rates of an objective, how often it has held, and why the last one moved.
-
-    Args:
-        objective: the objective; None leaves the figure without its name and unit.
-    """
+    """Describe an objective's rates, how often it held, and why the last one moved."""
     none = f"there is no figure{f': {held.reason}' if held.reason else ''}"
     name, figure = _named(objective, held.figure)
     figures = none if held.figure is None else f"{name} is {figure}"
@@ -98,12 +94,7 @@ def held_text(held: RateHeld, objective: Objective | None = None) -> str:
 
 
 def reason_text(why: RateReason, rate: int, objective: Objective | None = None) -> str:
-    """Describe why a rate moved last, or stays: "down: p99 of broker 4 was 212ms".
-
-    Args:
-        rate: the rate now, in bytes a second.
-        objective: the objective; None leaves the figure without its name and unit.
-    """
+    """Describe why a rate (bytes a second) moved last: "down: p99 of broker 4 was 212ms"."""
     name, value = _named(objective, why.figure)
     whose = "" if why.of is None else f" of broker {why.of}"
     if why.cause is RateCause.NO_FIGURE:
@@ -116,7 +107,6 @@ def reason_text(why: RateReason, rate: int, objective: Objective | None = None) 
 
 
 def _named(objective: Objective | None, figure: float | None) -> tuple[str, str]:
-    """Return the name of a figure, and its value; empty where there is none."""
     if objective is None:
         return "the figure", "" if figure is None else f"{figure:g}"
     return objective.name, "" if figure is None else objective.value(figure)
@@ -374,7 +364,6 @@ def _planned_text(event: PlannedPart) -> str:
 
 
 def _end_text(event: Ended) -> str:
-    """Count the partitions by state, and name the requests that may still take effect."""
     ended = ", ".join(f"{n:,} {state.words}" for state, n in event.counts.items() if n)
     if not event.open:
         return f"ended: {ended}"

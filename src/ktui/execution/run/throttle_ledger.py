@@ -37,62 +37,47 @@ from ktui.execution.run.events import (
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
-FLOOR = 1_000_000
-"""Bytes a second into each broker: the least with an objective, also while there is no figure."""
+FLOOR = 1_000_000  # the least bytes a second with an objective, also while there is no figure
 
 ListEntries = Mapping[SettingKey, frozenset[str]]
-"""Some entries of each list."""
 
 
 class SetByRun(msgspec.Struct, frozen=True):
     """The run's part of one setting."""
 
-    before: Setting | None
-    """What everybody else last made of it: read before the run changed it, or found since."""
+    before: Setting | None  # by everybody else: read before the run changed it, or found since
     values: frozenset[str] = frozenset()
-    """The entries of a list that the run has added, or may have; or each value of the run that a
-    rate may have."""
-    touched: bool = False
-    """Whether the run has ever asked to change the setting."""
-    unsure: bool = False
-    """Whether some of the values may not be set: an answer about them is pending, or was lost."""
+    """entries of a list that the run has added, or may have; or values that a rate may have"""
+    touched: bool = False  # whether the run ever asked to change it
+    unsure: bool = False  # some values may not be set: an answer is pending, or was lost
 
 
 class _Asked(msgspec.Struct, frozen=True):
     intent: Configure
-    before: Mapping[str, SetByRun]
-    """The ledger before the intent, by key: a refusal restores that."""
+    before: Mapping[str, SetByRun]  # by key, before the intent: a refusal restores that
 
 
 class ThrottleLedger(msgspec.Struct):
     """The throttles of a run: the fold of its events."""
 
     rates: ThrottleRates = NO_THROTTLE
-    """The desired rates."""
     shares: Mapping[int, int] = {}
-    """The share of the budget of each broker that receives copies, in bytes a second."""
-    chosen: RateChosen | None = None
-    """The rate that --by needs; None without --by."""
+    """Of the budget, for each broker that receives, in bytes a second"""
+    chosen: RateChosen | None = None  # the rate for --by; None without
     held_at: RateHeld | None = None
     """The rates at which the objective holds; None before the first ones."""
     in_force: ThrottleRates = NO_THROTTLE
-    """The lowest of the desired rates, the chosen and the held one. The shares take the place of
-    the budget."""
-    ours: dict[SettingKey, SetByRun] = {}
-    """Every setting that the run owns, until the run has restored it."""
-    foreign: dict[SettingKey, str] = {}
-    """The rates that somebody else has set in place of the run's."""
-    refusals: dict[ConfigResource, str] = {}
-    """Why Kafka refused the last throttle change of a resource."""
-    asked: dict[ConfigResource, _Asked] = {}
-    """The last intents that were not answered, or whose answers were lost."""
+    """the lowest of the desired, chosen and held ones, the budget as shares"""
+    ours: dict[SettingKey, SetByRun] = {}  # settings that the run owns, until restored
+    foreign: dict[SettingKey, str] = {}  # rates of others in place of the run's
+    refusals: dict[ConfigResource, str] = {}  # of the last change
+    asked: dict[ConfigResource, _Asked] = {}  # the last intents without answers
     lost: set[ConfigResource] = set()
-    """Resources changed again after an answer was lost: the first change may still take effect."""
+    """Changed again after a lost answer: the first change may still come"""
     open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
-    """The brokers that got changes of a resource and did not answer, where known."""
+    """Got changes, and did not answer, where known"""
     late: dict[SettingKey, frozenset[str]] = {}
-    """The entries of unanswered requests to append: they may be appended later, also after they
-    were removed meanwhile."""
+    """of unanswered requests to append, which may come late, even after their removal"""
 
     def set_rates(self, rates: ThrottleRates) -> None:
         """Set the desired rates; nothing of a budget is shared yet."""
@@ -102,7 +87,6 @@ class ThrottleLedger(msgspec.Struct):
         self._share({})
 
     def choose(self, chosen: RateChosen | None) -> None:
-        """Set the rate that --by needs, or none."""
         self.chosen = chosen
         self._share(self.shares)
 
@@ -123,7 +107,6 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def _kept(self) -> ThrottleRates:
-        """The desired rates, as far as the objective allows them."""
         if self.rates.objective is None:
             return self.rates
         if self.held_at is None:
@@ -139,7 +122,6 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def clean(self) -> bool:
-        """Whether no setting of the run is left anywhere."""
         return not self.ours
 
     @property
@@ -149,7 +131,7 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """The partitions with replicas that the run may have put into a list."""
+        """With replicas that the run may have put into a list."""
         return {
             TopicPartition(resource.name, int(listed.partition(":")[0]))
             for (resource, _), ours in self.ours.items()
@@ -159,7 +141,6 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def brokers(self) -> list[int]:
-        """The brokers whose rates may be the run's."""
         rates = (r for (r, _), o in self.ours.items() if r.scope is ConfigScope.BROKER and o.values)
         return sorted({int(resource.name) for resource in rates})
 
@@ -169,7 +150,7 @@ class ThrottleLedger(msgspec.Struct):
         return next(iter(self.refusals.values()), "")
 
     def is_kept(self, rates: ThrottleRates) -> bool:
-        """Whether rates are the desired ones, with no refusal and no rate of others against it."""
+        """They are the desired ones, with no refusal and no rate of others against it."""
         return rates == self.rates and not self.foreign and not self.refusals
 
     def held(self, key: SettingKey) -> frozenset[str]:
@@ -201,7 +182,7 @@ class ThrottleLedger(msgspec.Struct):
                     self._forget((event.resource, key))
 
     def _override_foreign(self) -> None:
-        """Take over the rates of others: the run's are set again, and theirs are restored later."""
+        """The run's rates are set again, and those of others are restored later."""
         for key in self.foreign.keys() & self.ours.keys():
             self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
         self.foreign.clear()
@@ -213,10 +194,7 @@ class ThrottleLedger(msgspec.Struct):
                 self.ours[found.resource, found.key] = SetByRun(found.before)
 
     def changed_by_others(self, key: SettingKey, found: str | None) -> bool:
-        """Whether a rate's own value is neither the run's nor the one that the run replaces.
-
-        A value from before the run is back if the run's has certainly been in its place.
-        """
+        """A value from before the run is back if the run's has certainly been in its place."""
         ours = self.ours[key]
         if found in ours.values:
             return False
@@ -263,7 +241,7 @@ class ThrottleLedger(msgspec.Struct):
                 )
 
     def _answered(self, event: Configured) -> None:
-        """Settle an intent; a lost answer settles nothing, and each value may still be set."""
+        """A lost answer settles nothing: each value may still be set."""
         if event.verdict is Verdict.UNKNOWN:
             if event.node is not None:
                 nodes = self.open_nodes.get(event.resource, ())

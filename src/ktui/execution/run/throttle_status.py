@@ -21,17 +21,12 @@ class StandingSetting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of a broker or topic that holds, or may hold, a value of the run."""
 
     scope: ConfigScope
-    name: str
-    """The broker or topic."""
+    name: str  # the broker or topic
     key: str
-    ours: tuple[str, ...]
-    """Of a list, the run's entries. Of a rate, its value, or each value that may be set."""
-    sure: bool
-    """Whether Kafka has confirmed the value; False while an answer is pending or was lost."""
-    theirs: str | None = None
-    """The rate that somebody else has set in place of the run's, as Kafka's own text."""
-    before: Setting | None = None
-    """The value before the run; None where the broker did not know the setting."""
+    ours: tuple[str, ...]  # of a list, the run's entries; of a rate, each value that may be set
+    sure: bool  # confirmed by Kafka, and no answer is pending or lost
+    theirs: str | None = None  # somebody else's rate in place of the run's, in Kafka's text
+    before: Setting | None = None  # before the run; None where the broker did not know it
 
     @property
     def setting(self) -> SettingKey:
@@ -42,24 +37,16 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle of a run: the desired rates, and the settings that it has changed."""
 
     rates: ThrottleRates = NO_THROTTLE
-    chosen: RateChosen | None = None
-    """The rate that --by needs; None without --by."""
-    held: RateHeld | None = None
-    """The rate at which the objective holds; None without one, or before the first."""
-    bounded: ThrottleRates = NO_THROTTLE
-    """The lowest of the desired rates, the chosen and the held one."""
-    in_force: ThrottleRates = NO_THROTTLE
-    """The same with the budget shared out: the rates that brokers are set to."""
-    leaders: bool = False
-    """Whether the sending side of leaders is throttled, too."""
-    refusal: str | None = None
-    """Why Kafka refused the last change; None if it accepted them all."""
+    chosen: RateChosen | None = None  # the rate for --by; None without
+    held: RateHeld | None = None  # for the objective; None without one, or before the first
+    bounded: ThrottleRates = NO_THROTTLE  # the lowest of the desired, chosen and held ones
+    in_force: ThrottleRates = NO_THROTTLE  # the same with the budget shared out, as brokers are set
+    leaders: bool = False  # the sending side of leaders, too
+    refusal: str | None = None  # of the last change; None if Kafka accepted them all
     settings: tuple[StandingSetting, ...] = ()
-    """The settings that the run has changed or may have changed, brokers before topics."""
-    waits: str | None = None
-    """Why a run with nothing left to move has not ended; None if it does not wait so."""
-    stays: str | None = None
-    """The settings that a run without an engine leaves, and why; None for none, and with one."""
+    """Changed by the run, or perhaps; brokers before topics"""
+    waits: str | None = None  # why a run with nothing left to move has not ended
+    stays: str | None = None  # what a run without an engine leaves, and why
 
     @property
     def words(self) -> str:
@@ -77,11 +64,7 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def throttle_status(run: Run, *, owned: bool = False) -> ThrottleStatus:
-    """Return the throttle of a run as its journal has it.
-
-    Args:
-        owned: whether it has an engine.
-    """
+    """Return the throttle of a run as its journal has it; `owned`: it has an engine."""
     throttled, changed = run.throttled, run.throttled.changed
     return ThrottleStatus(
         rates=throttled.rates,

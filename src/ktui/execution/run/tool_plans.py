@@ -26,10 +26,8 @@ class LeftAsIs(msgspec.Struct, frozen=True):
 class UndoPlan(msgspec.Struct, frozen=True):
     """The way back from a run, as far as there is one."""
 
-    plan: Plan
-    """The original replicas in their order, by the run's own order. May be empty."""
-    left: tuple[LeftAsIs, ...]
-    """What is not put back, in the run's order."""
+    plan: Plan  # the original replicas, by the run's own order; may be empty
+    left: tuple[LeftAsIs, ...]  # what is not put back, in the run's order
 
 
 def undo_plan(run: Run, seen: Observation) -> UndoPlan:
@@ -65,7 +63,6 @@ def _same_topic(track: Track, state: PartitionState) -> bool:
 
 
 def _why_left(track: Track, state: PartitionState | None, *, gone: bool) -> str | None:
-    """Return why a partition is not put back; None if it is."""
     if gone or track.state is State.TOPIC_GONE:
         return "its topic was deleted"
     if state is None or not state.described:
@@ -95,10 +92,7 @@ _MOVE_FILE = "move.json"
 
 
 def tool_commands(run: Run) -> Iterator[str]:
-    """Yield a line of a shell each: comments, and the commands below them.
-
-    The tool submits everything at once. It knows neither limits nor an order of steps.
-    """
+    """Yield a shell's lines; the tool submits all at once, and knows neither limits nor steps."""
     left, back = f"{run.name}-left.json", f"{run.name}-back.json"
     yield "# what moves on the cluster"
     yield shlex.join([TOOL, *_where(run), "--list"])
@@ -124,11 +118,7 @@ def tool_command(run: Run, action: str, plan: str, *more: str) -> str:
 
 
 def move_commands(tp: TopicPartition, target: Sequence[int], run: Run | None) -> Iterator[str]:
-    """Yield the lines of a shell that move one partition, without touching what else moves.
-
-    Args:
-        run: the run that names the cluster; None where only a person can.
-    """
+    """Yield a shell's lines that move one partition; a person names the cluster without a run."""
     move = {"topic": tp.topic, "partition": tp.partition, "replicas": list(target)}
     plan = json.dumps({"version": 1, "partitions": [move]})
     yield f"printf '%s\\n' {shlex.quote(plan)} > {_MOVE_FILE}"

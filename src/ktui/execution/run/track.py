@@ -20,18 +20,12 @@ class OpenStep(msgspec.Struct):
 
     begun: StepBegun
     at: datetime
-    first: bool = False
-    """Whether the partition was not under way before this step."""
-    answered: Answered | None = None
-    """The answer to the alter; None until there is one."""
-    elected_at: datetime | None = None
-    """When the first election at the step's end was requested."""
-    election: Answered | None = None
-    """The last answer to an election."""
-    cancels: int = 0
-    """How many cancels of the step were requested and not refused."""
-    cancelled_by_operator: bool = False
-    """Whether an operator has cancelled the partition since the step began."""
+    first: bool = False  # it was not under way before this step
+    answered: Answered | None = None  # the answer to the alter
+    elected_at: datetime | None = None  # the first request of the election at its end
+    election: Answered | None = None  # the last answer to an election
+    cancels: int = 0  # requested and not refused
+    cancelled_by_operator: bool = False  # since the step began
 
     @property
     def cancelled(self) -> bool:
@@ -43,48 +37,28 @@ class Track(msgspec.Struct):
     """One partition of a run."""
 
     planned: Planned
-    number: int
-    """The partition's place in the plan."""
-    replicas: Brokers
-    """The replicas in order as the run last knew them: before the run, or after its last step."""
-    original: Brokers
-    """The replicas just before the run's first request for it; until then those at its start."""
+    number: int  # its place in the plan
+    replicas: Brokers  # as the run last knew them, in order: at the start, or after its last step
+    original: Brokers  # just before its first request; until then those at its start
     state: State = State.QUEUED
     reason: str = ""
     steps: int = 0
-    """How many steps were begun."""
     step: OpenStep | None = None
-    batch: int | None = None
-    """The decision that submitted its last step; in wave mode, the wave."""
-    sent: Brokers | None = None
-    """The replicas that its last alter asked for."""
-    open_alter: bool = False
-    """Whether the answer to its last alter is pending, or was lost."""
-    unanswered_cancels: int = 0
-    """The cancels of its last step whose answers are pending, or were lost. The answer to a later
-    one settles none of them."""
-    open_nodes: Brokers = ()
-    """The brokers that got requests of its last step and did not answer, where known."""
-    refusals: int = 0
-    """How often in a row Kafka has refused its requests."""
+    batch: int | None = None  # that submitted its last step; in wave mode, the wave
+    sent: Brokers | None = None  # asked for by its last alter
+    open_alter: bool = False  # the answer to its last alter is pending, or was lost
+    unanswered_cancels: int = 0  # of its last step; the answer to a later one settles none of them
+    open_nodes: Brokers = ()  # got requests of its last step, and did not answer, where known
+    refusals: int = 0  # of its requests by Kafka, in a row
     since: datetime | None = None
-    """When the partition entered its state."""
-    led: int | None = None
-    """The leader before its first step; None without one, or if that was none of its replicas."""
-    cancel: CancelKind | None = None
-    """The operator's cancel, in place of its target."""
-    under_way: bool = False
-    """Whether a step was begun since the partition was last queued."""
-    taken: bool = False
-    """Whether Kafka has accepted an alter since the partition got its present target."""
-    then: Planned | None = None
-    """The wish of an extra plan, to follow once the present move is over."""
-    turned: bool = False
-    """Whether the target is that of an extra plan, in place of an earlier one."""
-    intermediate: Brokers = ()
-    """Replicas that only an earlier target wanted: they are dropped first (KIP-236)."""
-    urgency: Urgency | None = None
-    """Why it goes before the others, as of its last poll between steps; None if it does not."""
+    led: int | None = None  # before its first step; None without one, or if not among its replicas
+    cancel: CancelKind | None = None  # in place of its target
+    under_way: bool = False  # a step was begun since it was last queued
+    taken: bool = False  # Kafka accepted an alter since it got its present target
+    then: Planned | None = None  # of an extra plan, once the present move is over
+    turned: bool = False  # the target is an extra plan's, in place of an earlier one
+    intermediate: Brokers = ()  # only an earlier target wanted them: dropped first (KIP-236)
+    urgency: Urgency | None = None  # as of its last poll between steps
 
     @property
     def tp(self) -> TopicPartition:
@@ -97,7 +71,6 @@ class Track(msgspec.Struct):
 
     @property
     def open_cancel(self) -> bool:
-        """Whether a cancel of its last step may still take effect, as far as answers show."""
         return self.unanswered_cancels > 0
 
     @property
@@ -192,14 +165,10 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
     done: int = 0
     whole: int = 0
     missing: Brokers = ()
-    turned: Brokers = ()
-    """The goal in place of the first target; empty while the first target holds."""
+    turned: Brokers = ()  # in place of the first target; empty while that holds
 
     def towards(self, goal: Brokers, now: Brokers, size: int) -> _Copy:
-        """Return the copy after a change of goal.
-
-        The bytes that the new goal needs come on top of those copied so far.
-        """
+        """The bytes that the new goal needs come on top of those copied so far."""
         missing = tuple(broker for broker in goal if broker not in now)
         left = len(missing) * size
         whole = self.whole if self.turned == goal else self.done + left
@@ -212,22 +181,16 @@ _NOTHING = _Copy()
 class CopyTotals(msgspec.Struct):
     """Bytes to copy and bytes copied, in total; only finished steps count as copied."""
 
-    whole: int = 0
-    """Bytes to copy. A partition that is given up counts with what the run has copied of it."""
+    whole: int = 0  # a partition given up counts with what was copied of it
     done: int = 0
-    """Bytes copied."""
     onto: Counter[int] = msgspec.field(default_factory=Counter)
-    """How many replicas each broker has yet to receive in full."""
+    """Replicas that each broker has yet to receive in full"""
     topics: Counter[str] = msgspec.field(default_factory=Counter)
-    """How many partitions of each topic still receive replicas."""
+    """Partitions of each topic that still receive"""
     of: dict[TopicPartition, _Copy] = {}
 
     def count(self, track: Track) -> None:
-        """Recount a partition after a change of its state.
-
-        A cancelled partition counts with the bytes copied so far. The bytes that it needs to go
-        back to its original replicas, or on to an extra plan's target, come on top.
-        """
+        """What a cancelled partition has copied counts; what its new goal needs comes on top."""
         planned, now = track.planned, track.replicas
         before = self.of.get(planned.tp, _NOTHING)
         if track.cancel is CancelKind.ROLLBACK and not track.state.ended:

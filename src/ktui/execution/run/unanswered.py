@@ -22,27 +22,23 @@ It sends the change again if its connection to the controller breaks (BrokerServ
 the controllers)."""
 
 SILENT_S = 30.0
-"""How long a partition keeps its place while the broker with its request is silent, in seconds."""
+"""Seconds for which a partition keeps its place while the broker with its request is silent"""
 
-GIVEN_UP_S = 600.0
-"""How long a run waits for a silent broker before it ends, in seconds; it names the request."""
+GIVEN_UP_S = 600.0  # seconds until a run ends although a broker is silent; it names the request
 
 LastHeard = Callable[[int], float]
-"""When a broker was asked the last question that it has answered, in monotonic seconds."""
+"""When a broker was asked the last question that it answered, in monotonic seconds"""
 
 
 def always_heard(_broker: int) -> float:
-    """Return infinity for every broker: it counts as answering where nothing can ask it."""
+    """Return infinity: a broker counts as answering where nothing can ask it."""
     return math.inf
 
 
 class _Open(msgspec.Struct):
-    node: int | None
-    """The broker that has the request; None if it is not known."""
-    seen_s: float | None = None
-    """When the first poll after the request was."""
-    counts_s: float | None = None
-    """When the wait of `MAY_COME_S` began."""
+    node: int | None  # that has the request, if known
+    seen_s: float | None = None  # the first poll after the request
+    counts_s: float | None = None  # when the wait of `MAY_COME_S` began
 
 
 class Unanswered(Generic[Whose]):
@@ -78,7 +74,6 @@ class Unanswered(Generic[Whose]):
         self._heard = heard
 
     def add(self, whose: Whose, node: int | None = None) -> None:
-        """Note a request that was sent to a broker and not answered."""
         self._open.setdefault(whose, []).append(_Open(node))
 
     def note_poll(self, now_s: float) -> None:
@@ -106,7 +101,7 @@ class Unanswered(Generic[Whose]):
         return next((node for node in silent if node is not None), None)
 
     def silent_for(self, whose: Whose, now_s: float) -> float:
-        """Return for how many seconds a broker that has a request has been silent; 0 for none."""
+        """0 where no broker that has a request is silent."""
         since_s = (
             request.seen_s
             for request in self._open.get(whose, ())
@@ -180,6 +175,5 @@ def _inform(timeline: Timeline, track: Track) -> Timeline:
 
 
 def _over(timeline: Timeline, track: Track) -> bool:
-    """Whether the last step is over by the journal, and was seen to be over."""
     seen = timeline.phase.ended and timeline.state.replicas == track.replicas
     return track.state.ended and seen
