@@ -46,7 +46,7 @@ TO_ADD = msgspec.structs.replace(
 )
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Findings for a run that begins; in a live run, these throttles are its own"""
+"""Findings for a run that begins; in a live run, these throttles are its own."""
 
 
 class JoinEffect(enum.StrEnum):
@@ -75,7 +75,7 @@ _TEXTS = {
     JoinEffect.SAME: "{} {is_} at that target or on the way there already",
 }
 _CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
-"""Before it is queued"""
+"""Before it is queued."""
 
 
 def join_effect(

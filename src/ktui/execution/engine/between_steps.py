@@ -27,10 +27,10 @@ class BetweenSteps:
         self._memory = memory
         self._options = options
         self.certain: set[TopicPartition] = set()
-        """Described in full by the last poll, and as expected"""
+        """Described in full by the last poll, and as expected."""
         self._unseen_since: dict[TopicPartition, float] = {}
         self._judged: dict[TopicPartition, tuple[object, ...]] = {}
-        """What the last judgement of the certain ones rested on"""
+        """What the last judgement of the certain ones rested on."""
         self._environment: tuple[object, ...] = ()
 
     def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:

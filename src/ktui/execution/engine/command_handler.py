@@ -53,7 +53,7 @@ from ktui.quantities import as_count
 log = logging.getLogger(__name__)
 
 DEFECT = "it cannot be carried out"
-"""Begins the answer to a command that ktui itself has failed to carry out"""
+"""Begins the answer to a command that ktui itself has failed to carry out."""
 
 
 class CommandHandler:

@@ -97,7 +97,7 @@ class Decider:
         self._others = NOTHING_FOREIGN
         self._observed: Observed | None = None
         self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
-        """The last poll's, as wall time and as monotonic seconds"""
+        """The last poll's, as wall time and as monotonic seconds."""
         self._polled: set[TopicPartition] = set()
         self._to_poll: set[TopicPartition] = set()
         self._census: Census | None = None  # the last one whose unhealthy partitions were judged
@@ -105,9 +105,9 @@ class Decider:
         self._looked_in: tuple[object, ...] = ()
         self._looked_to = 0  # how far back in the queue was looked since the brokers changed
         self._unthrottleable: Resources = frozenset()
-        """Where no throttle could be set at the last review"""
+        """Where no throttle could be set at the last review."""
         self._nothing_due: tuple[object, ...] | None = None
-        """Grounds of the last decision if it took no step: with the same, none does again"""
+        """Grounds of the last decision if it took no step: with the same, none does again."""
         self._pause_s = run.poll_s
         self._cancelled = False
         self._restore()

@@ -108,10 +108,10 @@ log = logging.getLogger(__name__)
 
 MOST_REPOLLS = 4  # how often a turn polls again because those it chose cannot begin
 POLL_STALE_S = 30.0
-"""Seconds until a decision is made again: it counted what others were adding at that time"""
+"""Seconds until a decision is made again: it counted what others were adding at that time."""
 
 LISTENS_S = 0.2
-"""Seconds between two checks, while the engine waits, for a command or a reason to leave"""
+"""Seconds between two checks, while the engine waits, for a command or a reason to leave."""
 
 T = TypeVar("T")
 

@@ -34,13 +34,13 @@ from ktui.progress.timeline import Cause, Stall, StallKind
 
 SOON_POLLS = 2  # a throttled copy that may end within this many polls is about to end
 WORTH = 20
-"""copies wait for a poll for at most this part of their time, so long ones cost one a second"""
+"""Copies wait for a poll for at most this part of their time, so long ones cost one a second."""
 QUICK_FOR_S = 5.0  # seconds after which a removal that is not over is waiting for somebody
 ELECT_AGAIN_S = 2.0
 ELECT_FOR_S = 30.0
-"""Seconds until an election without an in-sync winner is given up, and its place freed"""
+"""Seconds until an election without an in-sync winner is given up, and its place freed."""
 CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
-"""Seconds until a cancel without effect is sent again: first and longest; they double"""
+"""Seconds until a cancel without effect is sent again: first and longest; they double."""
 UNSEEN_S = 5.0  # seconds until a step that the cluster does not describe is shown as stalled
 _BY_OPERATOR = "an operator has called it off"
 _HIDDEN = "it is not cancelled: {}"
@@ -141,7 +141,7 @@ class StepsInFlight:
         self._now_s = 0.0
         self._elections: list[Elect] = []
         self._cancels: dict[TopicPartition, str] = {}
-        """With the reason; a read made for the cancel decides"""
+        """With the reason; a read made for the cancel decides."""
         self.cancelled_by_others: list[TopicPartition] = []  # by the last poll
 
     def take_elections(self) -> list[Elect]:

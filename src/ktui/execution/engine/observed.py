@@ -121,7 +121,7 @@ class StepOutcome(enum.StrEnum):
     IN_FLIGHT = "in flight"  # listed by Kafka, with the target asked for
     REACHED = "reached"
     ELECTION_DUE = "election due"
-    """Replicas as asked for, but the broker to be elected does not lead"""
+    """Replicas as asked for, but the broker to be elected does not lead."""
     AS_BEFORE = "as before"  # no effect, or cancelled before it had any
     CHANGED = "changed"  # neither as before nor as asked for
     TAKEN_OVER = "taken over"  # listed by Kafka with a target that this run has not asked for

@@ -50,7 +50,7 @@ class Turn(msgspec.Struct, frozen=True):
     intents: tuple[AnyRunEvent, ...] = ()  # to journal before anything is sent
     sendings: tuple[PendingRequest, ...] = ()  # in the order in which they are sent
     look_again: bool = False
-    """A partition that would begin was not polled yet; nothing is sent before"""
+    """A partition that would begin was not polled yet; nothing is sent before."""
 
     @property
     def begun(self) -> frozenset[TopicPartition]:
@@ -126,7 +126,7 @@ def _election(move: Move) -> Elect:
 log = logging.getLogger(__name__)
 
 READ_STALE_S = LEAVES_WITHIN_S
-"""seconds in which a request leaves, from its read's asking on; else it is not sent"""
+"""Seconds in which a request leaves, from its read's asking on; else it is not sent."""
 
 
 async def send(
@@ -236,7 +236,7 @@ def stale_read_reason(seen: Observation, age_s: float) -> str:
 
 
 LAST_IN_SYNC = "it is not cancelled: without what is being added no replica would be in sync"
-"""with unclean leader election such a cancel succeeds, and loses acknowledged data"""
+"""With unclean leader election such a cancel succeeds, and loses acknowledged data."""
 
 
 class LastCheck:

@@ -83,7 +83,7 @@ class Debounce:
 
 
 HOLDS_S = 2 * SIZES_EVERY_S
-"""Seconds for which a refusal counts more than log dirs, which may have been read before it"""
+"""Seconds for which a refusal counts more than log dirs, which may have been read before it."""
 
 
 class Cordons:
@@ -98,7 +98,7 @@ class Cordons:
         self._cordoned: frozenset[int] = frozenset()  # all their log dirs were, when last read
         self._refuses = False  # a target, because of a cordon
         self._refused_s: dict[int, float] = {}
-        """When each was last named by a refusal, until its cordon is gone"""
+        """When each was last named by a refusal, until its cordon is gone."""
 
     def update(self, seen: Observation) -> None:
         """Update from a poll.
@@ -133,7 +133,7 @@ class Hold(enum.Enum):
     THROTTLE = "throttle"  # it cannot be set now
     UNANSWERED = "unanswered"  # a silent broker has a request for it, which may still take effect
     SHUT = "shut"
-    """nothing new is submitted; it takes no place from those that operators called off"""
+    """Nothing new is submitted; it takes no place from those that operators called off."""
 
 
 class WorkingState:

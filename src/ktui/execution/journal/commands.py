@@ -21,7 +21,7 @@ class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits", 
 
     options: dict[str, int | str | None]  # by option, for `parse_limits`; others stay
     brokers: dict[int, dict[str, int | str | None]] = {}
-    """Of single brokers, for `parse_broker_limits`"""
+    """Of single brokers, for `parse_broker_limits`."""
     instead_of: Limits | None = None  # change nothing unless these are in force, as for an undo
 
     def applied_to(self, limits: Limits) -> Limits:
@@ -36,7 +36,7 @@ class SetThrottle(
 
     rates: ThrottleRates
     instead_of: ThrottleRates | None = None
-    """Change nothing unless these are in force, and no one has set another"""
+    """Change nothing unless these are in force, and no one has set another."""
 
 
 class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag="schedule"):

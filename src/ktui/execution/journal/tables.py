@@ -261,7 +261,7 @@ _PAUSED = Paused(
     reason="the journal was damaged, and a pause or limits may be lost with it: "
     "check them, then continue",
 )
-"""always: commands do not show what was lost, and the newest may be gone without a trace"""
+"""Always: commands do not show what was lost, and the newest may be gone without a trace."""
 
 
 def recover(path: Path, now: datetime) -> None:

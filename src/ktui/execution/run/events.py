@@ -101,7 +101,7 @@ class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
 
     rate: int  # bytes a second into each broker that `brokers` gives none
     figure: float | None = None
-    """of the last window, in the objective's unit; by broker: the highest of those that copied"""
+    """Of the last window, in the objective's unit; by broker: the highest of those that copied."""
     reason: str = ""  # why there is none
     windows: int = 0
     """The windows so far in which something was copied, and those with a figure that kept it."""
@@ -271,7 +271,7 @@ class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     limits: Limits
     options: RunOptions
     connection: dict[str, str] = msgspec.field(default_factory=dict)
-    """How the cluster was named: bootstrap_server, command_config, context; no secret"""
+    """How the cluster was named: bootstrap_server, command_config, context; no secret."""
     version: str  # the version of ktui
     racks: dict[str, tuple[int, ...]] = {}  # rack -> brokers, for limits that count by rack
 
@@ -407,7 +407,7 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
     cut: bool = False
     urgent: bool = False
     alone: bool = False
-    """The step never fits the limits, and was sent while nothing else was in flight"""
+    """The step never fits the limits, and was sent while nothing else was in flight."""
     holds_place: bool = True
     among_urgent: bool = False  # the step counts with those of urgent partitions
 

@@ -210,7 +210,7 @@ class OnForeignThrottle(enum.StrEnum):
     """What to do when somebody else sets another rate on a broker that the run throttles."""
 
     HOLD = "hold"
-    """Add nothing to that broker until the other rate is gone, or the run's is set again"""
+    """Add nothing to that broker until the other rate is gone, or the run's is set again."""
     GO_ON = "go-on"  # go on under the other rate
 
 
@@ -222,17 +222,17 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_foreign_change: OnForeignChange = OnForeignChange.SKIP
     stop_on_failure: bool = False  # begin nothing more once a partition has failed
     most_under_min_isr: int | None = None
-    """Begin no step above this many outside the run; None: no check"""
+    """Begin no step above this many outside the run; None: no check."""
     most_offline: int | None = None  # begin no step above this many outside the run; None: no check
     urgent_first: bool = False  # too few in sync: before all others, with room of their own
     throttle: ThrottleRates = NO_THROTTLE  # to begin with; unlike most options they may change
     throttle_leaders: bool = False
-    """Besides the followers' side, throttle leaders' traffic to replicas out of the ISR"""
+    """Besides the followers' side, throttle leaders' traffic to replicas out of the ISR."""
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     schedule: Schedule = NO_SCHEDULE  # to begin with; may change
     sli_command: str = ""  # prints the figure of an objective; empty for none
     sli_prometheus: tuple[str, ...] = ()
-    """The URL and the query that return the figure; empty for none"""
+    """The URL and the query that return the figure; empty for none."""
     canary: bool = False  # measure the figure by a producer and a topic of ktui's own
     poll_s: float = USUAL_POLL_S  # seconds between two polls of the cluster
     record: bool = True  # record observations next to the journal

@@ -132,7 +132,7 @@ class Pauses(msgspec.Struct):
     topics: set[str] = set()
     partitions: set[TopicPartition] = set()
     freed: set[TopicPartition] = set()
-    """Cancelled since the last pause: an operator who rolls back means now"""
+    """Cancelled since the last pause: an operator who rolls back means now."""
 
     @property
     def reason(self) -> str | None:
@@ -181,7 +181,7 @@ def _unexplained(by: PauseOrigin) -> str:
 
 
 _CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
-"""Kafka's words, from 4.4, where all log dirs of a target's broker are cordoned"""
+"""Kafka's words, from 4.4, where all log dirs of a target's broker are cordoned."""
 
 MOST_TRIES = 5  # after so many refusals in a row, a partition is `failed`
 

@@ -141,12 +141,12 @@ class Run(msgspec.Struct, eq=False):
     tracks: dict[TopicPartition, Track] = {}
     counts: Counter[State] = msgspec.field(default_factory=Counter)
     tracks_in_flight: dict[TopicPartition, Track] = {}
-    """The current batch, in the order of their steps"""
+    """The current batch, in the order of their steps."""
     troubled: dict[TopicPartition, Track] = {}  # in one of the states of `UNWELL`
     cancelling: dict[TopicPartition, Track] = {}  # cancelled by an operator, and not ended yet
     batch: int = 0
     cuts: LastMinute = msgspec.field(default_factory=LastMinute)
-    """Steps of the last minute that raised a leader epoch"""
+    """Steps of the last minute that raised a leader epoch."""
     pauses: Pauses = msgspec.field(default_factory=Pauses)
     gate: StepGate = StepGate(shut=False)
     schedule: Schedule = NO_SCHEDULE

@@ -39,7 +39,7 @@ class CancelEffect(enum.StrEnum):
 
 _UNDONE = (CancelEffect.CANCEL, CancelEffect.GO_BACK)
 _HALTED = "halted"
-"""Begun, between two steps, and leaves the queue: it keeps the steps that are done"""
+"""Begun, between two steps, and leaves the queue: it keeps the steps that are done."""
 _TEXTS: Mapping[str, str] = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
     CancelEffect.GO_BACK: "{} {is_} rolled back",

@@ -27,14 +27,14 @@ class State(enum.StrEnum):
     ELECTING = "electing"
     STALLED = "stalled"  # the step in flight makes no progress
     STOPPING = "stopping"
-    """A step is being cancelled, or replicas beyond the original number dropped"""
+    """A step is being cancelled, or replicas beyond the original number dropped."""
     REFUSED = "refused"  # a cancel is impossible now; it happens once the reason has passed
     ROLLING_BACK = "rolling_back"  # on the way back, or waits for the next step there
     STOPPED = "stopped"  # cancelled by an operator; stays as it is
     ROLLED_BACK = "rolled_back"  # the partition has its original replicas and leader again
     DONE = "done"
     CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Someone else has changed the replicas; the run leaves it alone"""
+    """Someone else has changed the replicas; the run leaves it alone."""
     TOPIC_GONE = "topic_gone"  # deleted, or created again under its name
     FAILED = "failed"  # Kafka has refused a step again and again
 

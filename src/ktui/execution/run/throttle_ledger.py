@@ -47,7 +47,7 @@ class SetByRun(msgspec.Struct, frozen=True):
 
     before: Setting | None  # by everybody else: read before the run changed it, or found since
     values: frozenset[str] = frozenset()
-    """entries of a list that the run has added, or may have; or values that a rate may have"""
+    """Entries of a list that the run has added, or may have; or values that a rate may have."""
     touched: bool = False  # whether the run ever asked to change it
     unsure: bool = False  # some values may not be set: an answer is pending, or was lost
 
@@ -62,22 +62,22 @@ class ThrottleLedger(msgspec.Struct):
 
     rates: ThrottleRates = NO_THROTTLE
     shares: Mapping[int, int] = {}
-    """Of the budget, for each broker that receives, in bytes a second"""
+    """Of the budget, for each broker that receives, in bytes a second."""
     chosen: RateChosen | None = None  # the rate for --by; None without
     held_at: RateHeld | None = None
     """The rates at which the objective holds; None before the first ones."""
     in_force: ThrottleRates = NO_THROTTLE
-    """the lowest of the desired, chosen and held ones, the budget as shares"""
+    """The lowest of the desired, chosen and held ones, the budget as shares."""
     ours: dict[SettingKey, SetByRun] = {}  # settings that the run owns, until restored
     foreign: dict[SettingKey, str] = {}  # rates of others in place of the run's
     refusals: dict[ConfigResource, str] = {}  # of the last change
     asked: dict[ConfigResource, _Asked] = {}  # the last intents without answers
     lost: set[ConfigResource] = set()
-    """Changed again after a lost answer: the first change may still come"""
+    """Changed again after a lost answer: the first change may still come."""
     open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
-    """Got changes, and did not answer, where known"""
+    """Got changes, and did not answer, where known."""
     late: dict[SettingKey, frozenset[str]] = {}
-    """of unanswered requests to append, which may come late, even after their removal"""
+    """Of unanswered requests to append, which may come late, even after their removal."""
 
     def set_rates(self, rates: ThrottleRates) -> None:
         """Set the desired rates; nothing of a budget is shared yet."""

@@ -184,9 +184,9 @@ class CopyTotals(msgspec.Struct):
     whole: int = 0  # a partition given up counts with what was copied of it
     done: int = 0
     onto: Counter[int] = msgspec.field(default_factory=Counter)
-    """Replicas that each broker has yet to receive in full"""
+    """Replicas that each broker has yet to receive in full."""
     topics: Counter[str] = msgspec.field(default_factory=Counter)
-    """Partitions of each topic that still receive"""
+    """Partitions of each topic that still receive."""
     of: dict[TopicPartition, _Copy] = {}
 
     def count(self, track: Track) -> None:

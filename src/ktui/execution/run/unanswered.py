@@ -22,12 +22,12 @@ It sends the change again if its connection to the controller breaks (BrokerServ
 the controllers)."""
 
 SILENT_S = 30.0
-"""Seconds for which a partition keeps its place while the broker with its request is silent"""
+"""Seconds for which a partition keeps its place while the broker with its request is silent."""
 
 GIVEN_UP_S = 600.0  # seconds until a run ends although a broker is silent; it names the request
 
 LastHeard = Callable[[int], float]
-"""When a broker was asked the last question that it answered, in monotonic seconds"""
+"""When a broker was asked the last question that it answered, in monotonic seconds."""
 
 
 def always_heard(_broker: int) -> float:
