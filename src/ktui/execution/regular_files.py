@@ -7,8 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-LONGEST_NOTE = 1 << 20
-"""The most bytes read of a note; ktui writes none that is longer."""
+LONGEST_NOTE = 1 << 20  # the most bytes read; ktui writes none that is longer
 
 
 def open_regular(path: Path, flags: int) -> int:
@@ -36,21 +35,13 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def read_note(path: Path) -> bytes:
-    """Return the content of a small file, up to `LONGEST_NOTE` bytes.
-
-    Raises:
-        OSError: the file cannot be read, or is not a regular file.
-    """
+    """Return a small file's content, up to `LONGEST_NOTE`. OSError: unreadable, or not regular."""
     with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
         return file.read(LONGEST_NOTE)
 
 
 def check_regular(path: Path) -> None:
-    """Check that a path is a regular file, or a link to one.
-
-    Raises:
-        OSError: there is no file, or not a regular one.
-    """
+    """Check that a path is a regular file, or a link to one; else OSError."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise irregular_file_error(path)
 

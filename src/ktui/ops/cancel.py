@@ -44,15 +44,14 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     partitions: tuple[TopicPartition, ...]
     brokers: tuple[int, ...] = ()
-    on_brokers: tuple[TopicPartition, ...] = ()
-    """The partitions that `brokers` select, once the run is known."""
+    on_brokers: tuple[TopicPartition, ...] = ()  # selected by `brokers`, once the run is known
     everything: bool
     dry_run: bool
     take_over: bool = False
 
     @property
     def scope_words(self) -> str:
-        """The scope as command line options; empty if none was given."""
+        """As options; empty if none was given."""
         words = [f"--topic {topic}" for topic in self.topics]
         words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
         words += [f"--broker {broker}" for broker in self.brokers]
@@ -74,20 +73,19 @@ class RunOnCluster:
         self._follower = follower
         self.folder = RunDir(follower.path.parent)
         self._request = request
-        self.number: int | None = None
-        """The number of the cancel in the run's journal; None until it is asked."""
+        self.number: int | None = None  # in the run's journal, once asked
         self.name = self.folder.name
         self.live = live
         self.answer: Answer | None = None
         self.problem: str | None = None
         self.listed: dict[TopicPartition, ListedReassignment] = {}
-        """The run's reassignments that the cluster lists and the scope covers."""
+        """Listed by the cluster, and covered by the scope."""
         self.unfinished: list[TopicPartition] = []
-        """The unfinished partitions in the scope; without an engine, only the listed ones."""
+        """In the scope; without an engine, only the listed ones."""
 
     @property
     def claims(self) -> Mapping[TopicPartition, Brokers]:
-        """The replicas that steps in flight ask Kafka for: each is journaled before it is sent."""
+        """What steps in flight ask Kafka for: each is journaled before it is sent."""
         in_flight = self._follower.run.tracks_in_flight
         return {tp: t.step.begun.replicas for tp, t in in_flight.items() if t.step is not None}
 
@@ -103,7 +101,6 @@ class RunOnCluster:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing left to wait for."""
         if self.number is None or not self.live or self.problem is not None:
             return True
         refused = self.answer is not None and not self.answer.accepted
@@ -111,7 +108,7 @@ class RunOnCluster:
 
     @property
     def answered_well(self) -> bool:
-        """Whether the run took the cancel and, with an engine, has settled all that is listed."""
+        """The run took the cancel and, with an engine, has settled all that is listed."""
         if not self.live:
             return self.problem is None
         accepted = self.answer is not None and self.answer.accepted
@@ -139,7 +136,7 @@ class RunOnCluster:
         return tracks_in_scope(run, request.topics, named)
 
     def ask(self) -> None:
-        """Write the cancel into the run's journal; nothing if it would cover no partition."""
+        """Nothing if it would cover no partition."""
         if not self.unfinished:  # a command without partitions covers the whole run
             return
         whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
@@ -200,18 +197,14 @@ class ClusterCancel:
         self._observer, self._writer, self._clock = observer, writer, clock
         self.state, self.request, self._refuse_owned = state, request, refuse_owned
         self.cluster_id = ""
-        self.foreign: dict[TopicPartition, ListedReassignment] = {}
-        """The reassignments that no live run has begun."""
+        self.foreign: dict[TopicPartition, ListedReassignment] = {}  # begun by no live run
         self._runs: list[RunOnCluster] = []
         self._claims: set[tuple[TopicPartition, Brokers]] = set()
-        """The steps that live runs had in flight before and after the last poll."""
-        self._lost = ""
-        """Why the most recent failed poll failed; empty if none did."""
+        """In flight in live runs before and after the last poll."""
+        self._lost = ""  # why the most recent failed poll failed
         self._settled: Mapping[TopicPartition, Settled] = {}
-        self.begun_meanwhile: list[TopicPartition] = []
-        """The reassignments that others have begun meanwhile."""
-        self.not_written = ""
-        """Why the outcomes could not be logged; empty if they were."""
+        self.begun_meanwhile: list[TopicPartition] = []  # by others
+        self.not_written = ""  # why the outcomes could not be logged
         self.interrupted = False
 
     async def look(self) -> Observation:
@@ -282,7 +275,7 @@ class ClusterCancel:
         )
 
     def begun_by(self, tp: TopicPartition) -> str | None:
-        """Return the run without an engine that has begun a reassignment; None if not known."""
+        """A run without an engine; None if not known."""
         return next((run.name for run in self.runs if tp in run.listed), None)
 
     def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
@@ -321,7 +314,7 @@ class ClusterCancel:
                 yield from run.claims.items()
 
     def _still_foreign(self, _: Observation) -> Collection[ListedReassignment]:
-        """The reassignments of no live run; a run may begin one just after its journal is read."""
+        """Of no live run; one may begin one just after its journal is read."""
         for tp in [tp for tp, move in self.foreign.items() if (tp, move.target) in self._claims]:
             del self.foreign[tp]
         return self.foreign.values()

@@ -47,16 +47,13 @@ from ktui.planning.plan import join_some
 from ktui.quantities import as_count
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
-_UNREADABLE = Setting("", ConfigSource.OWN)
-"""Stands for a setting of a broker that is down."""
+_UNREADABLE = Setting("", ConfigSource.OWN)  # of a broker that is down
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
-SCANS = 5
-"""Scans after the first one, for a run elsewhere pauses some seconds between two steps."""
+SCANS = 5  # after the first one: a run elsewhere pauses some seconds between two steps
 EVERY_S = 2.0
 WATCHED_S = SCANS * EVERY_S
-READ_BACK_S = 5.0
-"""Seconds to wait until the brokers report a change."""
+READ_BACK_S = 5.0  # until the brokers report a change
 READ_AGAIN_S = 0.1
 _UNANSWERED = WriteResult(Verdict.UNKNOWN)
 _BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
@@ -66,19 +63,14 @@ NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Ch
 class ThrottleReason(enum.StrEnum):
     """Why a throttle is set."""
 
-    LEFT_BEHIND = "left behind"
-    """Nobody needs the throttle."""
-    MOVING = "moving"
-    """A move in flight needs the throttle, or may need it."""
-    CATCHING_UP = "catching up"
-    """The throttle binds a replica that is out of sync, or may do so."""
+    LEFT_BEHIND = "left behind"  # nobody needs it
+    MOVING = "moving"  # a move in flight needs it, or may
+    CATCHING_UP = "catching up"  # it binds a replica that is out of sync, or may
     LIVE_RUN = "live run"
     WAITING_RUN = "waiting run"
-    """A run without an engine set it. Once resumed, the run restores the previous value."""
-    LOG_DIRS = "log dirs"
-    """The throttle limits moves between log dirs, which ktui does not see."""
-    INHERITED = "inherited"
-    """The throttle is not set on the broker itself."""
+    """Set by a run without an engine, which puts the old value back once resumed."""
+    LOG_DIRS = "log dirs"  # for moves between log dirs, which ktui does not see
+    INHERITED = "inherited"  # not set on the broker itself
 
 
 class ThrottleClaim(msgspec.Struct, frozen=True):
@@ -96,14 +88,10 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     values: tuple[str, ...]
     reason: ThrottleReason
-    run: str = ""
-    """The run that has set the throttle; empty for none."""
-    setting: Setting
-    """The whole setting, in Kafka's own text."""
-    binds: frozenset[BoundReplica] = frozenset()
-    """The replicas out of sync that it is in use for; empty where they are not known."""
-    down: bool = False
-    """Whether the broker is down, so that nobody knows whether the throttle is set there."""
+    run: str = ""  # that has set it; empty for none
+    setting: Setting  # as a whole, in Kafka's own text
+    binds: frozenset[BoundReplica] = frozenset()  # out of sync, and under it; empty where not known
+    down: bool = False  # the broker is, so nobody knows whether it is set there
 
     @property
     def where(self) -> str:
@@ -111,12 +99,11 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> str:
-        """The rate, or the entries, in Kafka's text."""
         return "cannot be read: the broker is down" if self.down else ",".join(self.values)
 
     @property
     def whole(self) -> bool:
-        """Whether `values` are everything that the setting has."""
+        """`values` are everything that the setting has."""
         return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
@@ -125,8 +112,7 @@ class ThrottleUses(msgspec.Struct, frozen=True):
 
     moving: Mapping[TopicPartition, Reassignment]
     catching_up: CatchingUp
-    claims: Sequence[ThrottleClaim]
-    """The claims of the runs that this machine remembers."""
+    claims: Sequence[ThrottleClaim]  # of the runs that this machine remembers
 
 
 def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[FoundThrottle]:
@@ -140,7 +126,7 @@ def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[Fou
 
 
 def _unreadable(down: Collection[int], uses: ThrottleUses) -> Iterator[FoundThrottle]:
-    """Yield the rates that brokers may have which are down, as if they were set."""
+    """Rates that brokers may have which are down, as if they were set."""
     for broker in down:
         for key in RATES:
             for found in _of(broker_resource(broker), key, _UNREADABLE, uses):
@@ -187,7 +173,7 @@ def _of(
 
 
 def _in_use(resource: ConfigResource, key: str, value: str, uses: ThrottleUses) -> ThrottleReason:
-    """Return what a throttle that no run claims is in use for, if anything."""
+    """Of a throttle that no run claims."""
     if key == LOG_DIR_RATE:
         return ThrottleReason.LOG_DIRS
     listed = key in REPLICAS
@@ -208,10 +194,7 @@ def _bound(
 
 
 def _claimed(key: SettingKey, value: str, claims: Iterable[ThrottleClaim]) -> ThrottleClaim | None:
-    """Return the run that a value may belong to.
-
-    A rate belongs to any run that set that rate's key: the previous value may come back.
-    """
+    """A rate belongs to any run that set that rate's key: the previous value may come back."""
     for claim in claims:
         ours = claim.ours.get(key)
         if ours is not None and (key[1] not in REPLICAS or value in ours):
@@ -227,15 +210,13 @@ class ThrottleScan(msgspec.Struct, frozen=True):
     """The result of one scan for throttles."""
 
     throttles: tuple[FoundThrottle, ...]
-    unread: tuple[str, ...] = ()
-    """Resources whose settings could not be read, and why, as sentences."""
-    down: tuple[int, ...] = ()
-    """Brokers that are down: nobody can read what they have set."""
+    unread: tuple[str, ...] = ()  # what could not be read, and why, as sentences
+    down: tuple[int, ...] = ()  # nobody can read what they have set
     moving: tuple[TopicPartition, ...] = ()
 
 
 def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
-    """Return what a run needs; a live run also relies on the entries it found."""
+    """A live run also relies on the entries it found."""
     if owner is None:
         remaining = {key: ours.values for key, ours in run.throttled.changed.items()}
         return ThrottleClaim(run.name, live=False, ours=remaining)
@@ -251,10 +232,8 @@ class ScannedTopics(msgspec.Struct, frozen=True):
     """The topics of a cluster, as far as they are visible."""
 
     names: Collection[str]
-    brokers: Collection[int] = ()
-    """The brokers in their lists of replicas. Some may be down, or may not exist."""
-    unread: tuple[str, ...] = ()
-    """Sentences about what could not be read."""
+    brokers: Collection[int] = ()  # in their lists of replicas; some may be down, or may not exist
+    unread: tuple[str, ...] = ()  # what could not be read, as sentences
 
 
 class Leftovers:
@@ -351,7 +330,7 @@ class Leftovers:
 async def _catching_up(
     reader: ClusterReader, settings: SettingsByResource
 ) -> tuple[CatchingUp, tuple[str, ...]]:
-    """Read who is out of sync in the topics with throttled lists; also what could not be read."""
+    """In the topics with throttled lists; also what could not be read."""
     lists = {
         (resource, key): parse_throttled_list(values[key].value)
         for resource, values in settings.items()

@@ -45,20 +45,12 @@ class Permits(Protocol):
         ...
 
     async def canary_obstacles(self, topic: str) -> CanaryObstacles:
-        """Find out what keeps a canary from its topic, without a change to the cluster.
-
-        Raises:
-            ClusterError: no broker answers, or none can tell.
-        """
+        """What keeps a canary from its topic, by reads only. Raises ClusterError: none can tell."""
         ...
 
 
 async def read_permissions(permits: Permits | None, topics: Collection[str]) -> Permissions | None:
-    """Read what the principal may do; None where Kafka has to refuse the request itself.
-
-    Raises:
-        ClusterError: no broker answers.
-    """
+    """Read permissions; None where Kafka has to refuse the request itself. Raises ClusterError."""
     if permits is None:
         return None
     try:
@@ -86,12 +78,9 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
 
     reader: ClusterReader
     state: StateDir
-    clock: Clock
-    """By which traffic is measured."""
-    cluster: str = ""
-    """The name of the cluster, cleaned for the terminal."""
-    permits: Permits | None = None
-    """None where anybody may do anything."""
+    clock: Clock  # measures traffic
+    cluster: str = ""  # the cluster's name, cleaned for the terminal
+    permits: Permits | None = None  # None where anybody may do anything
     standing: Callable[[str], Awaitable[tuple[Finding, ...]]] | None = None
     """Finds, by the cluster's id, what refuses any start: a shut gate, another owner.
 
@@ -149,11 +138,7 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     async def add_throttle(self, plan: Plan, facts: ClusterFacts, canary: str = "") -> ClusterFacts:
-        """Add what a throttle is checked against, and its canary; measuring takes some seconds.
-
-        Raises:
-            ClusterError: the cluster cannot be read.
-        """
+        """Some seconds of traffic, and the canary's obstacles. Raises ClusterError."""
         obstacles = facts.obstacles or await read_obstacles(self.permits, canary)
         seen = await measure_inbound(self.reader, plan, facts.seen, self.clock)
         return msgspec.structs.replace(facts, seen=seen, obstacles=obstacles)
@@ -164,7 +149,7 @@ def _other_run(words: str) -> Finding:
 
 
 def _throttled_by(runs: Sequence[tuple[Run, Holder | None]]) -> str:
-    """Return why another run keeps a new one from a throttle; empty if none does."""
+    """Why another run keeps a new one from a throttle; empty if none does."""
     try:
         refuse_second_throttle(runs)
     except RunRefused as refused:

@@ -52,7 +52,7 @@ class CheckedRun(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return preview.with_findings(*new.left_out, *self._promises(preview))
 
     def _promises(self, preview: PlanPreview) -> Iterator[Finding]:
-        """Yield whether --until and --by can be kept."""
+        """Whether --until and --by can be kept."""
         if preview.problems or preview.idle:
             return
         if self.new.until is not None:

@@ -29,24 +29,18 @@ and a few polls. A twin is watched at least so long."""
 class EndedBy(enum.StrEnum):
     """How a rehearsal has ended."""
 
-    RUN = "run"
-    """The run has ended by itself."""
-    LEFT = "left"
-    """The engine has left the run, for instance at the time of --until."""
-    STANDSTILL = "standstill"
-    """Nothing has made headway for long, so nothing was waited for any more."""
+    RUN = "run"  # the run has ended by itself
+    LEFT = "left"  # left by the engine, for instance at the time of --until
+    STANDSTILL = "standstill"  # no progress for so long that nothing was waited for any more
 
 
 class BrokerPeak(msgspec.Struct, frozen=True):
     """The most that one broker had to bear."""
 
     broker: int
-    inflow: float
-    """Bytes a second copied into it."""
-    room: int
-    """The least free bytes on its disk."""
-    disk: int
-    """The size of its disk, in bytes."""
+    inflow: float  # bytes a second copied into it
+    room: int  # the least free bytes on its disk
+    disk: int  # bytes, in all
 
 
 class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +49,10 @@ class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
     kind: StallKind
     cause: Cause
     broker: int
-    detail: str
-    """The cause in words, with its figures; may be empty."""
-    since_s: float
-    """Seconds from the start of the run until it was seen first."""
+    detail: str  # the cause in words, with its figures; may be empty
+    since_s: float  # first seen, from the start of the run
     lasted_s: float
-    partitions: int
-    """The most partitions at one time."""
+    partitions: int  # the most at one time
 
     @property
     def why(self) -> str:
@@ -73,61 +64,45 @@ class Lost(enum.Enum):
     """Why a broker does not serve."""
 
     DOWN = "down"
-    HANGING = "hanging"
-    """Its process is suspended."""
-    DISK_FULL = "disk full"
-    """It went down, and its disk has no room."""
+    HANGING = "hanging"  # its process is suspended
+    DISK_FULL = "disk full"  # it went down, and its disk has no room
 
 
 class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
     """What was true of a twin at the end of the time that counts to a fault."""
 
-    until_s: float
-    """Seconds from the start of the run until the next fault, or until nothing was watched."""
-    lost: Mapping[int, Lost]
-    """The brokers that do not serve, and do not come back by themselves."""
-    slowed: Mapping[int, float]
-    """The brokers that have only this share of their network and disk."""
-    stalls: tuple[Stall, ...]
-    """The alarms at the last poll: one of each kind, cause and broker."""
+    until_s: float  # from the start of the run to the next fault, or the end of watching
+    lost: Mapping[int, Lost]  # they do not serve, nor come back by themselves
+    slowed: Mapping[int, float]  # the share that they have of their network and disk
+    stalls: tuple[Stall, ...]  # at the last poll: one of each kind, cause and broker
     unhealthy: Mapping[int | None, HealthCounts]
     """The unhealthy partitions of the cluster by the brokers that they lack: the lost ones, else
     those that lag. None has those whose old replicas are all in sync."""
     raised: Mapping[str, int]
-    """What min.insync.replicas was at the start, of topics that are below a higher one now."""
+    """Min.insync.replicas at the start, of topics that are below a higher one now."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that has happened."""
 
     text: str
-    at_s: float
-    """Seconds from the start of the run."""
-    after: Aftermath
-    """That of the last fault is as of now while the twin is watched."""
+    at_s: float  # from the start of the run
+    after: Aftermath  # for the last fault, as of now while the twin is watched
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, carried out on one twin."""
 
-    entries: tuple[JournalEntry, ...]
-    """The journal of the run."""
+    entries: tuple[JournalEntry, ...]  # the journal of the run
     began: datetime
-    lasted_s: float
-    """Seconds from the start to the end of the run, or to the last headway at a standstill."""
+    lasted_s: float  # to the end of the run, or to the last progress at a standstill
     ended_by: EndedBy
-    why: str = ""
-    """Why the run was left; empty if it has ended."""
-    leader_epoch_bumps: int
-    """Leader epochs that began on the plan's partitions, whatever the reason."""
-    peaks: tuple[BrokerPeak, ...]
-    """Of every broker, by its id."""
-    stalls: tuple[SeenStall, ...]
-    """In the order in which they began."""
-    hits: tuple[Hit, ...]
-    """The faults that have happened, in their order."""
-    missed: tuple[str, ...] = ()
-    """The faults whose moment never came."""
+    why: str = ""  # why the run was left; empty if it has ended
+    leader_epoch_bumps: int  # on the plan's partitions, whatever the reason
+    peaks: tuple[BrokerPeak, ...]  # of every broker, by its id
+    stalls: tuple[SeenStall, ...]  # in the order in which they began
+    hits: tuple[Hit, ...]  # faults that have happened, in order
+    missed: tuple[str, ...] = ()  # faults whose moment never came
 
 
 _BACK_BY_ITSELF = (Power.UP, Power.STARTING)
@@ -141,14 +116,7 @@ def look_around(
     min_isr: Mapping[str, int],
     until_s: float,
 ) -> Aftermath:
-    """Return what is true of a twin now.
-
-    Args:
-        cluster: the twin.
-        stalls: the alarms at the last poll.
-        min_isr: min.insync.replicas of each topic at the start.
-        until_s: now, in seconds since the start of the run.
-    """
+    """Return what is true of a twin now; `min_isr` is that of topics at the start."""
     lost = dict(_lost(cluster))
     unhealthy = tuple(_unhealthy(cluster))
     capacities = {broker: cluster.replication.capacity(broker) for broker in cluster.machines}
@@ -230,12 +198,7 @@ _OR_CANCEL = {
 
 
 def what_to_do(hit: Hit, run: Run) -> Iterator[str]:
-    """Yield what an operator should do after a fault, a sentence each.
-
-    Args:
-        hit: the fault.
-        run: the run at the end of the time that counts to the fault.
-    """
+    """Yield what an operator should do after a fault, by the run at the end of its time."""
     after = hit.after
     found = dict.fromkeys((*_of_cluster(after, run), *_of_run(run)))
     if found:
@@ -302,7 +265,7 @@ def _keep_up(after: Aftermath, broker: int, stall: Stall | None) -> str:
 
 
 def _lack(after: Aftermath, broker: int | None) -> str:
-    """Return how many partitions are unhealthy for want of a broker: a clause, or nothing."""
+    """How many partitions are unhealthy for want of a broker: a clause, or nothing."""
     counts = after.unhealthy.get(broker, HealthCounts())
     words = [
         f"{count:,} {name}"

@@ -34,18 +34,16 @@ class Moment(msgspec.Struct, frozen=True):
     """When a fault happens: at a share of the work, or so long after the start of the run."""
 
     share: float | None = None
-    """The share of the plan's bytes that is copied by then; of its partitions, without bytes."""
+    """Of the plan's bytes copied by then; of its partitions, without bytes."""
     after_s: float | None = None
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happens to the twin while the plan is carried out."""
 
-    text: str
-    """As it was written, cleaned for the terminal."""
+    text: str  # as written, cleaned for the terminal
     at: Moment
-    acts: tuple[tuple[float, OutsideEvent], ...]
-    """What happens, and how many seconds after the fault's moment."""
+    acts: tuple[tuple[float, OutsideEvent], ...]  # each so many seconds after the fault's moment
 
 
 Acts = tuple[tuple[float, OutsideEvent], ...]
@@ -216,7 +214,5 @@ _FAULTS: Mapping[str, tuple[str, Callable[[str, ClusterSpec], Acts]]] = {
     "delete": ("delete TOPIC", _delete),
     "controller": ("controller moves", _controller),
 }
-FAULT_VERBS = tuple(_FAULTS)
-"""The first words of all faults but those of settings."""
-FAULT_FORMS = (*(form for form, _ in _FAULTS.values()), _SETTING_FORM)
-"""The forms of all faults, for help and docs."""
+FAULT_VERBS = tuple(_FAULTS)  # first words, but of settings
+FAULT_FORMS = (*(form for form, _ in _FAULTS.values()), _SETTING_FORM)  # for help and docs

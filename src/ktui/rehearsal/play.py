@@ -32,17 +32,15 @@ from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.producers import Producers
 
 STANDSTILL_S = 600.0
-"""Seconds without headway, beyond --stall-timeout, after which nothing is waited for any more."""
+"""Without progress, beyond --stall-timeout: then nothing is waited for any more."""
 _OWNER = Owned(pid=0, host="twin", user="rehearsal")
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """A plan to be carried out, with all that the run begins with."""
 
-    name: str
-    """The name of the run."""
-    first: tuple[AnyRunEvent, ...]
-    """The first events of its journal: its partitions, limits and options."""
+    name: str  # of the run
+    first: tuple[AnyRunEvent, ...]  # of its journal: partitions, limits and options
     until: datetime | None = None
     faults: tuple[Fault, ...] = ()
 
@@ -122,7 +120,7 @@ class _Watch:
         self.gave_up = False
 
     def why_leave(self, run: Run, seen: Observation | None) -> str | None:
-        """Return why the run is to be left now; None to go on."""
+        """None to go on."""
         if (paused := when_paused(run, seen)) is not None:
             return paused
         still_s = self._clock.monotonic() - self._stage.last_headway_s
@@ -181,21 +179,15 @@ class _Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveRehearsal:
-    """Watches the run of a rehearsal that an engine of the view carries out on a twin.
-
-    Args:
-        rehearsal: the plan.
-        cluster: the twin, whose clock is that of the view.
-    """
+    """Watches the run that an engine of the view carries out on a twin, by whose clock."""
 
     def __init__(self, rehearsal: Rehearsal, cluster: SimulatedCluster) -> None:
         self._rehearsal, self._cluster = rehearsal, cluster
         self._scene: _Scene | None = None
         self._end: _End | None = None
-        self.outcome = ""
-        """How the rehearsal has ended, in a few words; empty while it goes on."""
+        self.outcome = ""  # in a few words; empty while it goes on
         self.until = rehearsal.until
-        """When the engine leaves the run at the latest; None to carry it on to its end."""
+        """The latest time for the engine to leave; None to carry it on to its end."""
 
     def watch(
         self,
@@ -203,7 +195,7 @@ class LiveRehearsal:
         source: ObservationSource,
         timelines: Callable[[], Mapping[TopicPartition, Timeline]],
     ) -> ObservationSource:
-        """Return the source for the engine of a run: that of the rehearsal is watched, once."""
+        """For the engine of a run: that of the rehearsal is watched, once."""
         if self._scene is not None or run.name != self._rehearsal.name:
             return source
         stage = Stage(source, self._cluster, run, self._rehearsal.faults, timelines)
@@ -216,7 +208,7 @@ class LiveRehearsal:
         return stage
 
     async def end(self, run: Run) -> None:
-        """Note that an engine has left a run; wait for what is still to be seen of the faults."""
+        """Wait for what is still to be seen of the faults."""
         scene = self._scene
         if scene is None or not self.watches(run):
             return
@@ -226,20 +218,16 @@ class LiveRehearsal:
         self.outcome = f"Over after {as_duration(self._end.lasted_s)}, {done}"
 
     def watches(self, run: Run) -> bool:
-        """Return whether a run is that of the rehearsal, carried out for the first time."""
+        """The rehearsal's, carried out for the first time."""
         return self._scene is not None and run is self._scene.run
 
     @property
     def now_s(self) -> float:
-        """Seconds since the start of the run; 0 before it."""
+        """Since the start of the run; 0 before it."""
         return 0.0 if self._scene is None else self._scene.stage.now_s
 
     def parse(self, text: str) -> Fault:
-        """Read something that is to happen, at the moment that it names, or else now.
-
-        Raises:
-            FaultProblem: it cannot happen; the message names the mistake and the fix.
-        """
+        """At the moment that it names, or else now. Raises FaultProblem."""
         if self._scene is None:
             raise FaultProblem(_NOT_BEGUN)
         now_s = self._scene.stage.now_s
@@ -251,11 +239,7 @@ class LiveRehearsal:
         return fault
 
     def let_happen(self, text: str) -> Fault:
-        """Let something happen to the twin, and return it.
-
-        Raises:
-            FaultProblem: it cannot happen; the message names the mistake and the fix.
-        """
+        """To the twin. Raises FaultProblem."""
         fault = self.parse(text)
         if self._scene is None or self._end is not None:
             raise FaultProblem(_OVER)
@@ -263,7 +247,7 @@ class LiveRehearsal:
         return fault
 
     def played(self, entries: Sequence[JournalEntry]) -> Played | None:
-        """Return what has come of the plan so far, or up to its end; None before it has begun."""
+        """Of the plan so far, or up to its end; None before it has begun."""
         scene = self._scene
         if scene is None:
             return None

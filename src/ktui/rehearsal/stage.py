@@ -19,23 +19,17 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.layout import OutsideEvent, ScheduledEvent
 
-MOST_S = 5.0
-"""The most seconds between two polls: rates and stalls rest on what is copied between them."""
+MOST_S = 5.0  # between two polls: rates and stalls rest on what is copied in between
 
 
 class Foresight(SourceWrapper):
-    """Polls through another source, and knows when the next poll can show news.
-
-    Args:
-        source: polls the twin.
-        cluster: the twin.
-    """
+    """Polls through another source, and knows when the next poll can show news."""
 
     def __init__(self, source: ObservationSource, cluster: SimulatedCluster) -> None:
         super().__init__(source)
         self._cluster = cluster
         self._changes = self._shown = 0
-        """The decisions of the controller so far, and those that the last poll has shown."""
+        """Decisions of the controller so far, and those that the last poll has shown."""
         cluster.listen(self._count)
 
     def _count(self, _: RecordChange) -> None:
@@ -64,25 +58,14 @@ class Foresight(SourceWrapper):
         return max(usual_s, min(quiet_s + late_s, MOST_S))
 
 
-_GAP_S = 15.0
-"""A stall that is seen again within so many seconds has lasted all the time."""
-_WINDOW_S = 1.0
-"""Inflow is the mean over a time at least as long."""
-_NOTICEABLE = 1 / 2_000
-"""The share of the plan's bytes that counts as headway."""
+_GAP_S = 15.0  # a stall that is seen again within so many seconds has lasted all the time
+_WINDOW_S = 1.0  # inflow is the mean over a time at least as long
+_NOTICEABLE = 1 / 2_000  # the share of the plan's bytes that counts as progress
 _StallKey = tuple[StallKind, Cause, int]
 
 
 class Stage(SourceWrapper):
-    """Polls through another source, and lets faults happen: those of a share before a poll.
-
-    Args:
-        source: polls the twin.
-        cluster: the twin.
-        run: the run that is rehearsed.
-        faults: the faults.
-        timelines: returns the progress of the partitions in flight at the last poll.
-    """
+    """Polls through another source, and lets faults happen: those of a share before a poll."""
 
     def __init__(
         self,
@@ -96,13 +79,10 @@ class Stage(SourceWrapper):
         self._cluster, self._run, self._timelines = cluster, run, timelines
         self._by_share = [fault for fault in faults if fault.at.share is not None]
         self._by_time = [fault for fault in faults if fault.at.share is None]
-        self._hits: list[Hit] = []
-        """The faults before the last ones."""
-        self._last: list[str] = []
-        """The last faults, which have happened at the same moment."""
+        self._hits: list[Hit] = []  # before the last ones
+        self._last: list[str] = []  # the last faults, all at the same moment
         self._last_s = 0.0
-        self._over = False
-        """Whether nothing more happens, for the run is over."""
+        self._over = False  # nothing more happens, for the run is over
         configs = cluster.controller.configs
         self._min_isr = {topic: configs.min_isr(topic) for topic in cluster.controller.topics}
         self._peaks = {
@@ -110,16 +90,14 @@ class Stage(SourceWrapper):
             for broker in cluster.spec.brokers
         }
         self._stalls: list[SeenStall] = []
-        self._open: dict[_StallKey, int] = {}
-        """The number of the last stall of a kind, cause and broker."""
+        self._open: dict[_StallKey, int] = {}  # the number of the last of a kind, cause and broker
         self._least_left: tuple[int, int] | None = None
-        """The fewest partitions and bytes left as of the last headway."""
+        """Partitions and bytes, as of the last progress."""
         self._began_s = cluster.clock.monotonic()
         self._last_headway_s = self._began_s
-        self._last_act_s = 0.0
-        """Seconds from the start until the last scheduled act of a fault."""
+        self._last_act_s = 0.0  # of a fault's scheduled acts, from the start
         self._measured = cluster.now_s, dict(cluster.replication.copied_into)
-        """The last second of the cluster at which inflow was measured, and the bytes up to then."""
+        """When inflow was measured last, and the bytes up to then."""
         for fault in self._by_time:
             self._await_moment(fault)
 
@@ -139,7 +117,7 @@ class Stage(SourceWrapper):
         self._hits, self._last = list(self.hits), []
 
     def add(self, fault: Fault) -> None:
-        """Take in a fault while the plan is carried out; its moment has not passed yet."""
+        """While the plan is carried out; its moment has not passed yet."""
         if fault.at.share is not None:
             self._by_share.append(fault)
             return
@@ -148,38 +126,34 @@ class Stage(SourceWrapper):
 
     @property
     def now_s(self) -> float:
-        """Seconds since the start of the run."""
+        """Since the start of the run."""
         return self._cluster.clock.monotonic() - self._began_s
 
     @property
     def peaks(self) -> tuple[BrokerPeak, ...]:
-        """The most that each broker has had to bear so far."""
         return tuple(self._peaks.values())
 
     @property
     def stalls(self) -> tuple[SeenStall, ...]:
-        """The stalls so far, in the order in which they began."""
         return tuple(self._stalls)
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """The faults that have happened so far, in order."""
         self._cluster.catch_up()
         return self._hits_until(self.now_s)
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """The faults that have not happened so far."""
         return tuple(fault.text for fault in (*self._by_share, *self._by_time))
 
     @property
     def last_headway_s(self) -> float:
-        """The second of the clock at which less was left than ever before."""
+        """When, by the clock, less was left than ever before."""
         return self._last_headway_s
 
     @property
     def awaits_faults(self) -> bool:
-        """Whether something is still to happen at its time, which may set the run going again."""
+        """Something is still to happen at its time, which may set the run going again."""
         return self.now_s < self._last_act_s
 
     def _hits_until(self, until_s: float) -> tuple[Hit, ...]:
@@ -214,7 +188,7 @@ class Stage(SourceWrapper):
         self._cluster.at(self._began_s - self._cluster.began_s + at_s, happen)
 
     def _happen(self, fault: Fault, at_s: float) -> None:
-        """Let a fault happen now; with it the time that counts to the one before ends."""
+        """With it the time that counts to the one before ends."""
         if not self._last or at_s > self._last_s:
             self._hits, self._last, self._last_s = list(self._hits_until(at_s)), [], at_s
         self._last.append(fault.text)
@@ -230,14 +204,14 @@ class Stage(SourceWrapper):
         self._cluster.schedule(ScheduledEvent(began_s + after_s, act))
 
     def _share(self) -> float:
-        """Return the share of the plan's bytes that is copied; of its partitions, without bytes."""
+        """Of the plan's bytes copied; of its partitions, without bytes."""
         whole = self._run.copies.whole
         if whole:
             return (self._run.copies.done + self._under_way()) / whole
         return self._run.over / max(1, len(self._run.tracks))
 
     def _under_way(self) -> int:
-        """Return the bytes that the steps in flight have copied, at most those of the plan."""
+        """Bytes that the steps in flight have copied, at most those of the plan."""
         size = self._cluster.replication.size
         return sum(
             min(size(tp, broker), track.planned.size)
@@ -253,7 +227,7 @@ class Stage(SourceWrapper):
         self._note_headway()
 
     def _note_peaks(self) -> None:
-        """Note what was copied into each broker since the last second or longer, and its room."""
+        """What was copied into each broker since the last second or longer, and its room."""
         replication, now_s = self._cluster.replication, self._cluster.now_s
         since_s, before = self._measured
         passed_s = now_s - since_s
@@ -269,7 +243,6 @@ class Stage(SourceWrapper):
                 self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
 
     def _alarms(self) -> Mapping[_StallKey, list[Stall]]:
-        """Return the alarms at the last poll."""
         seen: dict[_StallKey, list[Stall]] = {}
         for timeline in self._timelines().values():
             stall = timeline.stall
@@ -293,7 +266,7 @@ class Stage(SourceWrapper):
                 )
 
     def _note_headway(self) -> None:
-        """Note headway: fewer partitions are left, or a noticeable part less is to be copied."""
+        """Fewer partitions are left, or a noticeable part less is to be copied."""
         run = self._run
         partitions = len(run.tracks) - run.over
         copied = run.copies.whole - run.copies.done - self._under_way()

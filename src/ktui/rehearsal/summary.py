@@ -34,41 +34,30 @@ from ktui.planning.plan import join_some
 from ktui.quantities import as_count, as_duration
 from ktui.rehearsal.aftermath import EndedBy, Hit, Played, SeenStall, reasons, what_to_do
 
-PARTS = 10
-"""The moments at which a stop is looked at: so many, equally far apart, without start and end."""
-_MOST_WORDS = 6
-"""The most sentences about one fault."""
+PARTS = 10  # a stop is looked at at so many moments, equally far apart, without start and end
+_MOST_WORDS = 6  # the most sentences about one fault
 
 
 class BrokerUse(msgspec.Struct, frozen=True):
     """What the plan asks of one broker at most; inflow is the mean of a second, or of a poll."""
 
     broker: int
-    inflow: float
-    """Bytes a second that are copied into it."""
-    room: int
-    """The least free bytes on its disk."""
+    inflow: float  # bytes a second that are copied into it
+    room: int  # the least free bytes on its disk
     disk: int
-    extra_replicas: int
-    """The most replicas at one time that it still holds beside all those that replace them."""
+    extra_replicas: int  # at one time, held besides all those that replace them
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
     """What a stop at one moment would leave, and what a rollback would cost then."""
 
     at_s: float
-    done: int
-    """Partitions at their target."""
-    left: int
-    """Partitions that have not ended."""
-    bytes_left: int
-    """Bytes that are still to be copied for them; a copy in flight counts as a whole."""
-    in_flight: int
-    """Bytes of the replicas being added: a stop drops them."""
-    back_partitions: int
-    """Partitions that a rollback moves back."""
-    back_bytes: int
-    """Bytes that a rollback copies again."""
+    done: int  # at their target
+    left: int  # not ended
+    bytes_left: int  # still to be copied; a copy in flight counts as a whole
+    in_flight: int  # of the replicas being added: a stop drops them
+    back_partitions: int  # moved back by a rollback
+    back_bytes: int  # copied again by a rollback
 
 
 class FaultOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,23 +66,18 @@ class FaultOutcome(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     at_s: float
     until_s: float
-    did: tuple[str, ...]
-    """What ktui did, in plain words."""
-    do: tuple[str, ...]
-    """What an operator should do, by what is true at that time."""
-    stop: Stop
-    """What a stop or a rollback would have cost then."""
+    did: tuple[str, ...]  # by ktui, in plain words
+    do: tuple[str, ...]  # by an operator, by what is true at that time
+    stop: Stop  # or a rollback, then
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan was carried out with, as of the end."""
 
     limits: Limits
-    throttle: str
-    """As `--throttle` takes it: `30MB,3=20MB`, or `none`."""
+    throttle: str  # as `--throttle` takes it: `30MB,3=20MB`, or `none`
     schedule: Schedule
-    changes: tuple[str, ...]
-    """What was changed while the run went on, in words."""
+    changes: tuple[str, ...]  # while the run went on, in words
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +86,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     time_s: float
     ended_by: EndedBy
-    why: tuple[str, ...]
-    """Why the plan did not end; empty if every partition came to its target."""
+    why: tuple[str, ...]  # why the plan did not end; empty if every partition came to its target
     partitions: int
     done: int
     bytes_copied: int
@@ -113,8 +96,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     stalls: tuple[SeenStall, ...]
     stops: tuple[Stop, ...]
     faults: tuple[FaultOutcome, ...]
-    missed: tuple[str, ...]
-    """The faults whose moment never came."""
+    missed: tuple[str, ...]  # faults whose moment never came
 
     @property
     def complete(self) -> bool:
@@ -177,8 +159,7 @@ class _Fold:
     def __init__(self, played: Played, parts: Iterable[float]) -> None:
         self.run = Run("rehearsal")
         self.stops: dict[float, Stop] = {}
-        self.advice: list[tuple[str, ...]] = []
-        """What to do after each fault."""
+        self.advice: list[tuple[str, ...]] = []  # what to do after each fault
         looks: list[tuple[float, Callable[[float], None]]] = [
             *((at_s, self._stop) for at_s in parts),
             *((hit.at_s, self._stop) for hit in played.hits),
@@ -227,7 +208,7 @@ class _Extras:
         self.most: Counter[int] = Counter()
 
     def apply(self, entry: JournalEntry, run: Run) -> None:
-        """Apply an entry of the journal, which the run has applied already."""
+        """Which the run has applied already."""
         match entry.event:
             case StepBegun() as step:
                 self._set(run.tracks[step.tp], {*step.before, *step.replicas})

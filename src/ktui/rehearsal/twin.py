@@ -36,20 +36,17 @@ class Pace(enum.StrEnum):
     FAST = "fast"
 
     def of(self, times: Span) -> float:
-        """Return the one of some times that this pace has: the shortest on a fast twin."""
+        """The one of some times that this pace has: the shortest on a fast twin."""
         return {Pace.SLOW: times.high, Pace.USUAL: times.middle, Pace.FAST: times.low}[self]
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster to rehearse on."""
 
-    name: str
-    """The name for people: the file's, cleaned for the terminal."""
+    name: str  # the file's, cleaned for the terminal
     spec: ClusterSpec
-    rates: Span = ASSUMED
-    """Bytes a second that a broker takes in, over all of many replicas that are copied to it."""
-    recorded: bool = False
-    """Whether the rates were seen on the cluster; False where they are assumed."""
+    rates: Span = ASSUMED  # bytes a second that a broker takes in, over all of many copies
+    recorded: bool = False  # seen on the cluster; False where assumed
 
     @property
     def paces(self) -> tuple[Pace, ...]:
@@ -59,11 +56,10 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster_id(self) -> str:
-        """The id of the simulated cluster, which no real cluster has."""
+        """No real cluster has it."""
         return simulated_id(self.spec.name)
 
     def rate(self, pace: Pace) -> float:
-        """Return the copy rate into each broker, in bytes a second."""
         return {
             Pace.SLOW: self.rates.low,
             Pace.USUAL: self.rates.middle,
@@ -71,7 +67,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
         }[pace]
 
     def cluster(self, pace: Pace) -> ClusterSpec:
-        """Return the cluster whose brokers copy at that pace, marked as simulated by its id."""
+        """With brokers that copy at that pace, marked as simulated by its id."""
         rate = self.rate(pace)
         differ = len({b.copy_in for b in self.spec.brokers}) > 1
         brokers = tuple(
@@ -92,7 +88,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _throttled(self, pace: Pace, usual: float) -> float:
-        """Return the share of a throttle that copies get at that pace, by the usual one."""
+        """The share of a throttle that copies get at that pace, by the usual one."""
         if pace is Pace.USUAL or self.rates.low == self.rates.high:
             return usual
         if pace is Pace.FAST:
@@ -123,11 +119,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_twin(path: Path) -> Twin:
-    """Read a twin from a scenario file. Only its cluster and its topics count.
-
-    Raises:
-        FileProblem: the file cannot be read, or its contents are impossible; with the line.
-    """
+    """Read a twin from a scenario file's cluster and topics. Raises FileProblem, with the line."""
     scenario = load_scenario(path)
     return twin_of(clean(str(path)), scenario.spec, scenario.snapshot)
 

@@ -41,8 +41,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, checked against a twin."""
 
     preview: PlanPreview
-    rehearsal: Rehearsal | None
-    """None where the plan has problems, or nothing to do."""
+    rehearsal: Rehearsal | None  # None where the plan has problems, or nothing to do
 
 
 def prepare(wanted: NewRun, twin: Twin) -> Prepared:
@@ -63,8 +62,7 @@ async def _snapshot(plan: Plan, twin: Twin, *, measure: bool) -> ClusterSnapshot
     return await take_snapshot(cluster.reader(), plan, clock if measure else None)
 
 
-FEW = 200
-"""So many partitions are rehearsed sooner than another process has started, with every poll."""
+FEW = 200  # up to here a rehearsal is sooner over than another process has started
 
 LOST_PROCESS = "the system has ended a process of the rehearsal, perhaps for lack of memory"
 
@@ -73,13 +71,10 @@ class RehearsedTwin(msgspec.Struct, frozen=True, kw_only=True):
     """One twin, and what the plan did to it."""
 
     pace: Pace
-    rate: float
-    """Bytes a second that each of its brokers takes in at most, over all copies."""
+    rate: float  # bytes a second that each broker takes in at most
     summary: Summary
-    recording: str | None = None
-    """The folder of its recording; None if it was not recorded."""
-    recording_problem: str | None = None
-    """Why the recording is not whole; None if it is."""
+    recording: str | None = None  # its folder
+    recording_problem: str | None = None  # why the recording is not whole
 
 
 class TwinTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,11 +141,7 @@ def cores() -> int:
 
 
 def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
-    """Play each twin in a process of its own; none of them outlives an interrupt or an error.
-
-    Raises:
-        RunProblem: the system has ended one of the processes.
-    """
+    """None outlives an interrupt or an error. Raises RunProblem: the system has ended one."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(len(tasks), mp_context=context, initializer=ignore_interrupts)
     try:
@@ -185,11 +176,7 @@ def twin_recorder(folder: Path, twin: Twin, clock: Clock) -> Recorder:
 
 
 def play_twin(task: TwinTask) -> RehearsedTwin:
-    """Rehearse a plan on one twin.
-
-    Raises:
-        JournalProblem: the temporary journal cannot be written.
-    """
+    """Rehearse a plan on one twin. Raises JournalProblem: no temporary journal can be written."""
     clock = VirtualClock(task.start, leaping=True)
     recorder = None
     if task.record is not None:
@@ -261,11 +248,7 @@ async def rehearse_in_background(
 
 @asynccontextmanager
 async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
-    """Make a pool of processes, none of which outlives the block.
-
-    Raises:
-        RunProblem: the system has ended one of the processes.
-    """
+    """None outlives the block. Raises RunProblem: the system has ended one."""
     before = set(multiprocessing.active_children())
     with redirect_stderr(sys.__stderr__):  # a view has put one without a file in its place
         resource_tracker.ensure_running()
@@ -286,31 +269,25 @@ async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
 
 
 MAX_TIME, MAX_INFLOW, MIN_ROOM = "--max-time", "--max-inflow", "--min-room"
-TO_THE_END = "to the end"
-"""The name of the threshold that always holds: every partition comes to its target."""
+TO_THE_END = "to the end"  # the threshold that always holds: every partition comes to its target
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     """The thresholds that were named; None for those that were not."""
 
     max_time_s: float | None = None
-    max_inflow: float | None = None
-    """Bytes a second copied into any broker."""
-    min_room: int | None = None
-    """Free bytes on the disk of each broker of the plan, or that something is copied into."""
-    min_room_share: float | None = None
-    """The same as a share of the disk."""
+    max_inflow: float | None = None  # bytes a second copied into any broker
+    min_room: int | None = None  # free bytes on disks of the plan's brokers, or of receivers
+    min_room_share: float | None = None  # the same as a share of the disk
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """One threshold, with the twin that comes closest to it."""
 
-    threshold: str
-    """The option, or `to the end`."""
+    threshold: str  # the option, or `to the end`
     holds: bool
     pace: Pace
-    found: str
-    """What the twin showed, for people."""
+    found: str  # by the twin, for people
 
 
 def check(twins: Sequence[RehearsedTwin], thresholds: Thresholds) -> tuple[Checked, ...]:

@@ -34,8 +34,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.planning.plan import join_all
 from ktui.quantities import as_count
 
-READ_BACK_S = 10.0
-"""Seconds to wait until a broker reports a change of its cordon."""
+READ_BACK_S = 10.0  # until a broker reports a change of its cordon
 _TOO_OLD = (
     "Kafka has no cordon before 4.3: until the broker stops, new topics and partitions may land on "
     "it. Plan them away as they come"
@@ -50,11 +49,9 @@ class CordonState(msgspec.Struct, frozen=True):
     """The cordon of a broker, as the broker itself reports it."""
 
     broker: int
-    setting: Setting
-    """cordoned.log.dirs, in Kafka's own text."""
+    setting: Setting  # of cordoned.log.dirs
     log_dirs: tuple[LogDir, ...]
-    configured: tuple[str, ...] = ()
-    """The log dirs as the broker's properties file names them; empty where not reported."""
+    configured: tuple[str, ...] = ()  # as the properties file names them; empty where not reported
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -70,7 +67,7 @@ class CordonState(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> str:
-        """The setting for people: its value and, unless it is the default, its source."""
+        """For people: with its source, unless it is the default."""
         if self.setting.source is ConfigSource.DEFAULT:
             return "not set"
         where = "" if self.setting.own is not None else f" ({self.setting.source})"
@@ -113,7 +110,7 @@ class CordonState(msgspec.Struct, frozen=True):
         return EVERY if EVERY in wanted else ",".join(sorted(dict.fromkeys(wanted)))
 
     def missing(self, value: str) -> tuple[str, ...]:
-        """Return the working log dirs that a value cordons, and that are not cordoned in fact."""
+        """The working log dirs that a value cordons, and that are not cordoned in fact."""
         working = [each.path for each in self.log_dirs if each.error is None]
         return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
 
@@ -139,13 +136,7 @@ class Cordoner:
         self._clock = clock
 
     async def read(self) -> CordonState:
-        """Read the setting and the log dirs, both from the broker.
-
-        Raises:
-            NoCordon: the broker knows no cordon.
-            RunProblem: its settings cannot be read.
-            ClusterError: it does not answer.
-        """
+        """From the broker. Raises NoCordon, RunProblem: not readable, ClusterError: no answer."""
         names = (CORDONED, *LOG_DIRS)
         answer = await self._ports.reader.settings([self._resource], names)
         settings = answer.settings.get(self._resource)
@@ -235,7 +226,7 @@ class Cordoner:
         return await read_until(self.read, done, self._clock, READ_BACK_S, lost=lost)
 
     async def _put_back(self, before: CordonState, now: CordonState | None, value: str) -> str:
-        """Put the earlier setting back, and return what happened, as sentences."""
+        """Return what happened, as sentences."""
         missing = () if now is None else now.missing(value)
         what = join_all(missing) or "its log dirs"
         why = (
@@ -262,10 +253,7 @@ class Cordoner:
 
 
 OpenPorts = Callable[[], AbstractAsyncContextManager[ClusterPorts]]
-"""Opens the ports for a change.
-
-It raises RunRefused where another state directory owns the cluster.
-"""
+"""For a change; raises RunRefused where another state directory owns the cluster."""
 
 
 class BrokerAccess:
@@ -281,11 +269,7 @@ class BrokerAccess:
         return self._change is not None
 
     async def read(self, broker: int) -> tuple[BrokerFacts, bool]:
-        """Read what a broker holds, and return whether the metadata was proven to be current.
-
-        Raises:
-            ClusterError: the cluster cannot be read.
-        """
+        """With whether the metadata was proven to be current. Raises ClusterError."""
         try:
             return await read_broker(self._reader, broker, fresh=True), True
         except ClusterError:  # perhaps only the proof: it needs a permission of its own

@@ -27,10 +27,8 @@ _PATIENCE_S = 0.5
 class CordonMemory(msgspec.Struct, frozen=True):
     """The cordon that a removal has set, or is about to set."""
 
-    before: str | None
-    """The setting of the broker itself before, in Kafka's own text; None for none."""
-    value: str
-    """The setting of the removal."""
+    before: str | None  # the broker's own, in Kafka's text; None for none
+    value: str  # of the removal
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,17 +39,15 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     broker: int
     begun_at: datetime
     cordon: CordonMemory | None = None
-    demotes: tuple[str, ...] = ()
-    """Its runs that take the leadership off the broker, oldest first."""
+    demotes: tuple[str, ...] = ()  # runs that take the leadership off it, oldest first
     drains: tuple[str, ...] = ()
-    """Its runs that take the replicas off the broker, oldest first. All began after `demotes`."""
+    """Runs that take the replicas off it, oldest first, after `demotes`."""
     warned_after: int = msgspec.field(default=0, name="told")
     """How many of `drains` there were when the operator was last warned of what others move back.
 
     The file keeps the key that earlier versions of ktui read and write.
     """
-    undoing: bool = False
-    """Whether it is on its way back. The runs that are undone are no longer named."""
+    undoing: bool = False  # on its way back: undone runs are no longer named
     unregistered_at: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +72,7 @@ class RemovalFile:
         self.path = state.cluster_note("removals", f"{cluster_id}-{broker}")
 
     def load(self) -> Removal | None:
-        """Return the removal; None if there is none. Raises RunProblem: the file cannot be read."""
+        """Raises RunProblem: the file cannot be read."""
         try:
             return decode_untrusted(_DECODER, read_note(self.path))
         except FileNotFoundError:
@@ -87,11 +83,7 @@ class RemovalFile:
             raise self._problem("read", f"{error}") from None
 
     def save(self, removal: Removal) -> None:
-        """Put the removal on the disk, in place of the one before.
-
-        Raises:
-            RunProblem: it cannot be written; the one before stays.
-        """
+        """In place of the one before, which stays on RunProblem: it cannot be written."""
         self._state.check()
         self._state.make(self.path.parent)
         try:
@@ -100,7 +92,7 @@ class RemovalFile:
             raise self._problem("written", error.strerror) from None
 
     def delete(self) -> None:
-        """Forget the removal. Raises RunProblem: the file cannot be removed."""
+        """Raises RunProblem: the file cannot be removed."""
         try:
             self.path.unlink(missing_ok=True)
             sync_folder(self.path.parent)

@@ -31,13 +31,10 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     cluster_id: str
     brokers: Mapping[int, Broker]
-    """The registered brokers. Before Kafka 4.1, a broker that is down may be missing."""
-    states: States
-    """The partitions with a replica on the broker, or with one that is coming to it."""
-    on_disk: LogDirsAnswer | None
-    """Its log dirs with all of its replicas; None where it does not answer, or was not asked."""
-    unread: tuple[str, ...] = ()
-    """What could not be read, and why, as sentences."""
+    """Registered ones; before Kafka 4.1, one that is down may be missing."""
+    states: States  # with a replica on the broker, or one that comes to it
+    on_disk: LogDirsAnswer | None  # with all of its replicas; None without an answer, or not asked
+    unread: tuple[str, ...] = ()  # what could not be read, and why, as sentences
 
     @property
     def broker(self) -> Broker | None:
@@ -74,10 +71,7 @@ async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False
 
 
 async def read_metadata(reader: ClusterReader, broker: int, *, fresh: bool = False) -> BrokerFacts:
-    """Read what a broker holds according to the cluster; the broker itself is not asked.
-
-    Args, Raises: as `read_broker`.
-    """
+    """The same without asking the broker itself. Args, Raises: as `read_broker`."""
     cluster, listed = await read_cluster_and_reassignments(reader)
     found: dict[TopicPartition, PartitionState] = {}
     unread: list[str] = []
@@ -112,26 +106,19 @@ async def _on_disk(
 class Stay(enum.StrEnum):
     """Why a replica is on a broker."""
 
-    LEAVING = "leaving"
-    """A reassignment in flight removes the replica."""
-    ARRIVING = "arriving"
-    """A reassignment in flight adds the replica."""
+    LEAVING = "leaving"  # a reassignment in flight removes it
+    ARRIVING = "arriving"  # a reassignment in flight adds it
     PLANNED = "planned"
-    """An unfinished run takes the replica away, and has not begun or is between two steps."""
-    KEPT = "kept"
-    """An unfinished run has the partition, and keeps or brings the replica here."""
-    CANARY = "canary"
-    """The topic is of the canary of an unfinished run, which deletes it when its engine exits."""
-    LEFT_CANARY = "left_canary"
-    """The topic is of the canary of a run that is not among the unfinished ones here."""
-    UNPLANNED = "unplanned"
-    """No run of this state directory takes the replica away."""
-    STRAY = "stray"
-    """The replica is on the broker's disk, and the metadata that was read does not name it."""
+    """An unfinished run takes it away, and has not begun or is between two steps."""
+    KEPT = "kept"  # an unfinished run has the partition, and keeps or brings it here
+    CANARY = "canary"  # of an unfinished run, which deletes its topic when its engine exits
+    LEFT_CANARY = "left_canary"  # the canary of a run that is not among the unfinished ones here
+    UNPLANNED = "unplanned"  # no run of this state directory takes it away
+    STRAY = "stray"  # on the broker's disk, and not named by the metadata
 
     @property
     def leaves(self) -> bool:
-        """Whether something takes the replica away, without a further plan."""
+        """Something takes the replica away, without a further plan."""
         return self in (Stay.LEAVING, Stay.PLANNED, Stay.CANARY)
 
 
@@ -140,19 +127,13 @@ class HeldReplica(msgspec.Struct, frozen=True, kw_only=True):
 
     tp: TopicPartition
     why: Stay
-    run: str = ""
-    """The run that moves, takes or keeps the replica; empty for none of this state directory."""
-    size: int | None = None
-    """Bytes on the broker, with those of a copy in another log dir; None where not known."""
-    moves_dirs: bool = False
-    """Whether the replica is moving to another log dir of the broker."""
+    run: str = ""  # that moves, takes or keeps it; empty for none of this state directory
+    size: int | None = None  # bytes, with those of a copy in another log dir; None where not known
+    moves_dirs: bool = False  # to another log dir of the broker
     leads: bool = False
-    preferred: bool = False
-    """Whether it is the first replica, which Kafka prefers as the leader."""
-    only_in_sync: bool = False
-    """Whether no other replica is in sync: without this broker, the partition is offline."""
-    offline: bool = False
-    """Whether the partition has no leader: nothing can be copied from it."""
+    preferred: bool = False  # the first replica, which Kafka prefers as the leader
+    only_in_sync: bool = False  # without this broker, the partition is offline
+    offline: bool = False  # no leader: nothing can be copied from it
 
 
 class RunClaim(msgspec.Struct, frozen=True):
@@ -160,8 +141,7 @@ class RunClaim(msgspec.Struct, frozen=True):
 
     run: str
     in_flight: bool
-    keeps: bool
-    """Whether the broker has a replica of the partition once the run is over."""
+    keeps: bool  # the broker has a replica once the run is over
 
 
 Claims = Mapping[TopicPartition, RunClaim]
@@ -174,14 +154,13 @@ class Holdings(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of all replicas; None where some size is not known."""
         return total(each.size for each in self.replicas)
 
     def count(self, *whys: Stay) -> int:
         return sum(each.why in whys for each in self.replicas)
 
     def split(self, exclude: Collection[str]) -> tuple[Holdings, Holdings]:
-        """Return the replicas that are to leave, and those of topics that are left out."""
+        """Those that are to leave, and those of topics that are left out."""
         if not exclude:
             return self, Holdings(())
         out = {
@@ -206,11 +185,10 @@ class TopicHoldings(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of the topic's replicas; None where some size is not known."""
         return total(each.size for each in self.replicas)
 
     def reasons(self) -> list[tuple[Stay, str, int]]:
-        """Return each reason with its run and how many replicas it has, in the order of `Stay`."""
+        """Each reason with its run and how many replicas it has, in the order of `Stay`."""
         counted = Counter((each.why, each.run) for each in self.replicas)
         order = [*Stay]
         ranked = sorted(counted.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
@@ -279,7 +257,6 @@ def _held(facts: BrokerFacts, claims: Claims, runs: Collection[str]) -> Iterator
 
 
 def _absent_size(facts: BrokerFacts, state: PartitionState) -> int | None:
-    """Return the bytes of a replica that the broker does not report: none if it is yet to come."""
     return 0 if facts.on_disk is not None and facts.id in state.adding else None
 
 
@@ -319,18 +296,16 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     facts: BrokerFacts
     holdings: Holdings
-    excluded: Holdings = Holdings(())
-    """Its replicas of topics that are left out: they do not count in `holdings`."""
+    excluded: Holdings = Holdings(())  # of topics that are left out: not in `holdings`
     without_engine: tuple[str, ...] = ()
-    """The unfinished runs that have to do with its replicas, and that no engine carries on."""
-    fresh: bool
-    """Whether the metadata was proven to be no older than the call."""
+    """They have to do with its replicas, and no engine carries them on."""
+    fresh: bool  # the metadata was proven to be no older than the call
     removal: Removal | None = None
-    """Its removal, as the state directory remembers it; None for none, or where nobody looked."""
+    """As the state directory remembers it; None also where nobody looked."""
 
     @property
     def proven_empty(self) -> bool:
-        """Whether the broker is known to hold nothing, by proven metadata and its own log dirs."""
+        """By proven metadata and its own log dirs."""
         read = self.facts.on_disk is not None and not self.facts.unread
         return self.fresh and read and not self.holdings.replicas
 
@@ -343,15 +318,7 @@ def find_status(
     removal: Removal | None = None,
     exclude: Collection[str] = (),
 ) -> BrokerStatus:
-    """Return what a broker holds, and why.
-
-    Args:
-        facts: what was read of the broker.
-        runs: the unfinished runs on its cluster, each with whether an engine carries it on.
-        fresh: whether the metadata was proven to be no older than the call.
-        removal: its removal, as the state directory remembers it; None for none.
-        exclude: the topics that are left out, as names or shell patterns.
-    """
+    """Return what a broker holds, and why; each run comes with whether an engine carries it on."""
     claims = claims_on(facts.id, [run for run, _ in runs], facts.states)
     holdings, excluded = find_holdings(facts, claims, {run.name for run, _ in runs}).split(exclude)
     concerned = {each.run for each in holdings.replicas}

@@ -30,13 +30,12 @@ from ktui.planning.plan import join_all, join_named, join_some
 from ktui.quantities import as_count
 
 INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
-"""The settings of a broker that outlive its registration and hurt the next broker of its id: that
-one would copy slowly, and get no new partitions."""
+"""Outlive its registration: the next broker of its id would copy slowly, get no partitions."""
 NOTHING_SENT = "nothing was sent: "
 NOT_REGISTERED = KafkaError.BROKER_ID_NOT_REGISTERED
 
 RunsOf = Callable[[str], Iterable[Run]]
-"""Returns the unfinished runs of this state directory on a cluster, by its id."""
+"""The unfinished runs of this state directory on a cluster, by its id."""
 
 
 class NotRegistered(RunRefused):

@@ -36,8 +36,7 @@ class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
 
     tp: TopicPartition
     topic_id: str | None
-    original: Brokers
-    """The replicas that a cancel leaves, in that order. Kafka has forgotten their earlier order."""
+    original: Brokers  # what a cancel leaves, in that order: Kafka has forgotten the earlier one
     target: Brokers
     refused: str | None = None
     danger: str | None = None
@@ -47,13 +46,10 @@ class ForeignOutcome(enum.StrEnum):
     """The outcome of a cancelled reassignment."""
 
     STOPPED = "stopped"
-    ROLLING_BACK = "rolling back"
-    """The live run that began the reassignment is rolling it back."""
-    COMPLETED = "completed"
-    """The partition was at its target before the cancel arrived."""
+    ROLLING_BACK = "rolling back"  # by the live run that began it
+    COMPLETED = "completed"  # at its target before the cancel arrived
     REFUSED = "refused"
-    CHANGED = "changed elsewhere"
-    """Someone has begun another reassignment, or the same one again."""
+    CHANGED = "changed elsewhere"  # someone has begun another reassignment, or the same one again
     GONE = "topic gone"
     UNKNOWN = "unknown"
 
@@ -74,8 +70,7 @@ class Settled(msgspec.Struct, frozen=True):
     """An outcome, with its details."""
 
     outcome: ForeignOutcome
-    replicas: Brokers = ()
-    """The present replicas of the partition, in order; empty if they are not known."""
+    replicas: Brokers = ()  # at present, in order; empty if not known
     detail: str = ""
 
     @property
@@ -131,7 +126,7 @@ def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settle
 
 
 def settlement_by_run(track: Track) -> Settled | None:
-    """Return the outcome of a partition that its live run cancels; None until it is known."""
+    """None until it is known."""
     outcome = _OF_STATE.get(track.state)
     return None if outcome is None else Settled(outcome, track.replicas, track.reason)
 
@@ -153,8 +148,7 @@ def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
     )
 
 
-ASKED = "asked"
-"""The value of `outcome` in the line that is written just before a cancel is sent."""
+ASKED = "asked"  # the `outcome` in the line that is written just before a cancel is sent
 
 FILE = "cancels.jsonl"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -165,14 +159,13 @@ class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the file."""
 
     at: datetime
-    who: str
-    """user@host (pid)."""
+    who: str  # user@host (pid)
     cluster_id: str
     topic: str
     topic_id: str | None
     partition: int
     original: Brokers = msgspec.field(name="from")
-    """The original replicas as Kafka listed them; Kafka has forgotten their earlier order."""
+    """As Kafka listed them; it has forgotten their earlier order."""
     target: Brokers = msgspec.field(name="to")
     outcome: str
     replicas: Brokers | None = None
@@ -183,11 +176,7 @@ _DECODER = msgspec.json.Decoder(ForeignCancelLine)
 
 
 def read_cancels(state: StateDir, cluster_id: str) -> list[ForeignCancelLine]:
-    """Read the log of cancels of a cluster, oldest first. Lines that are no such line are skipped.
-
-    Raises:
-        RunProblem: the file cannot be read.
-    """
+    """Read a cluster's log of cancels, oldest first, skipping other lines. Raises RunProblem."""
     path = state.path / FILE
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
@@ -219,14 +208,14 @@ class CancelLog:
         self._write([self._line(move, ASKED) for move in moves])
 
     def note_outcome(self, move: ListedReassignment, settled: Settled) -> None:
-        """Record the outcome of a reassignment. The next write includes it."""
+        """The next write includes it."""
         base = self._line(move, settled.outcome.value)
         replicas = settled.replicas or None
         line = msgspec.structs.replace(base, replicas=replicas, detail=settled.detail)
         self._settled.append(line)
 
     def write_outcomes(self) -> str:
-        """Write the last outcomes. Return the problem if they cannot be written, else ""."""
+        """Return the problem if the last outcomes cannot be written, else ""."""
         try:
             self._write_settled()
         except RunProblem as problem:
@@ -265,11 +254,9 @@ class CancelLog:
             raise RunProblem(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
-AT_ONCE = 1_000
-"""Partitions in one request: as many as a request takes in under a second."""
+AT_ONCE = 1_000  # partitions in one request: as many as it takes in under a second
 
-PATIENCE_S = MAY_COME_S
-"""Seconds to watch for outcomes: a request whose answer was lost can arrive this late."""
+PATIENCE_S = MAY_COME_S  # seconds to watch: a request whose answer was lost can arrive this late
 _POLL_S = 0.5
 Look = Callable[[bool], Awaitable[Observation | None]]
 
@@ -278,10 +265,7 @@ _NOT_NEEDED = WriteResult(Verdict.REFUSED, KafkaError.NO_REASSIGNMENT_IN_PROGRES
 
 
 class ForeignCancel:
-    """Cancels foreign reassignments, and follows each of them to its outcome.
-
-    Kafka has no fencing. A reassignment that was begun again after it was shown is not cancelled.
-    """
+    """Cancels foreign reassignments, unless begun again since (no fencing), and follows each."""
 
     def __init__(self, writer: ClusterWriter, clock: Clock, log: CancelLog) -> None:
         self._writer = writer
@@ -292,11 +276,10 @@ class ForeignCancel:
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
         self._unsent: dict[TopicPartition, ListedReassignment] = {}
-        """The reassignments to cancel by a newer read: theirs was too old for their request."""
+        """Their read was too old for the request: a newer one decides."""
         self._too_old = ""
         self.settled: dict[TopicPartition, Settled] = {}
-        self.not_written = ""
-        """Why the outcomes could not be logged; empty if they were."""
+        self.not_written = ""  # why the outcomes could not be logged
 
     async def carry_out(
         self,
@@ -340,11 +323,7 @@ class ForeignCancel:
         return self._pending.keys()
 
     async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:
-        """Cancel the reassignments that are still as they were shown.
-
-        Raises:
-            RunProblem: the log cannot be written. Nothing is sent that is not in the log.
-        """
+        """Cancel those still as they were shown. RunProblem: no log; nothing unlogged is sent."""
         self._pending |= {move.tp: move for move in moves}
         self._answers |= {move.tp: _NOT_NEEDED for move in moves}
         await self._send(self._as_shown(moves, seen), seen)
@@ -370,7 +349,7 @@ class ForeignCancel:
         await self._send(self._as_shown([*first, *again], seen), seen)
 
     def give_up(self, why: str) -> None:
-        """Settle the remaining reassignments: as unknown, or as refused if nothing was sent."""
+        """Settle the rest: as unknown, or as refused if nothing was sent."""
         for tp in list(self._pending):
             if tp in self._unsent and tp not in self._sent_s:
                 self._settle(tp, Settled(ForeignOutcome.REFUSED, detail=self._too_old))

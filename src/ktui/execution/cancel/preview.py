@@ -33,42 +33,28 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one partition that is cancelled now, if nothing else happens to it."""
 
     tp: TopicPartition
-    state: State
-    """The present state in the run."""
-    held: Brokers
-    """The present replicas, according to the journal."""
+    state: State  # in the run
+    held: Brokers  # at present, according to the journal
     effect: CancelEffect
-    is_read: bool
-    """Whether a read of the cluster shows the partition; if not, the journal counts."""
-    cancels: bool = False
-    """Whether a cancel is sent: Kafka drops at once the replicas that it is adding."""
-    steps: tuple[Step, ...] = ()
-    """The steps that are sent after the cancel, under the run's limits."""
-    replicas: Brokers
-    """The final replicas, in order."""
-    leader: int | None
-    """The final leader; None if nobody leads. If the partition was not read, the leader before the
-    run."""
-    planned: int
-    """The number of replicas in the plan."""
-    original: int
-    """The number of replicas before the run."""
+    is_read: bool  # by the cluster; if not, the journal counts
+    cancels: bool = False  # Kafka drops at once the replicas that it is adding
+    steps: tuple[Step, ...] = ()  # sent after the cancel, under the run's limits
+    replicas: Brokers  # at the end, in order
+    leader: int | None  # at the end; None if nobody leads; if not read, that from before the run
+    planned: int  # replicas in the plan
+    original: int  # replicas before the run
     refused: str | None = None
-    way_out: str | None = None
-    """What happens to a refused partition, and what the operator can do about it."""
+    way_out: str | None = None  # what happens to a refused partition, and what the operator can do
     danger: str | None = None
 
     @property
     def extra(self) -> int:
-        """How many extra replicas the partition keeps, which a trim would drop.
-
-        The count is beyond both the plan and the number before the run.
-        """
+        """Replicas beyond both the plan and the number before the run, which a trim would drop."""
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
     @property
     def not_now(self) -> str | None:
-        """Why the partition cannot be cancelled now, and the way out; None if it can."""
+        """Why it cannot be cancelled now, and the way out."""
         return None if self.refused is None else f"{self.refused}. {self.way_out}"
 
     @property
@@ -91,12 +77,10 @@ class CancelPreview:
     ) -> None:
         self.scope = scope
         self.concerned = list(scope.effects) if concerned is None else concerned
-        self.partitions: list[PartitionPreview] = []
-        """One for each partition in `concerned`, as of the last read; empty before the first."""
+        self.partitions: list[PartitionPreview] = []  # as of the last read; empty before the first
         self.movers: Mapping[TopicPartition, str] = {}
-        """The other runs of the state directory that reassign partitions."""
-        self.problem: str | None = None
-        """Why the cluster could not be read; None if it could."""
+        """Other runs of the state directory that reassign partitions."""
+        self.problem: str | None = None  # why the cluster could not be read
 
     @property
     def rest(self) -> int:
@@ -195,10 +179,7 @@ def _refused(preview: PartitionPreview, reason: str, way_out: str) -> PartitionP
 
 
 def _settled(state: PartitionState) -> PartitionState:
-    """Return a partition as Kafka leaves it after a cancel: without the replicas being added.
-
-    If the leader was one of those, the first replica in sync leads, in the order of the replicas.
-    """
+    """Without the replicas being added; the first in sync leads if one of those did."""
     isr = tuple(broker for broker in state.isr if broker not in state.adding)
     leader = state.leader
     if leader in state.adding:

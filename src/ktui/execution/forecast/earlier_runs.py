@@ -30,9 +30,8 @@ LAST = 5
 """So many runs of a cluster count, the last ones. On the labs of `bench/forecast` one run alone
 gives twice the error of three, and more than five change nothing."""
 _MOST_BYTES = 16 * 1024**2
-"""Larger journals are not read: it would take seconds. They have some 20,000 partitions."""
-_MOST_COPIES = 2_000
-"""The last copies of a journal that count: a fraction of a second of work."""
+"""Larger journals (20,000 partitions) are not read: it would take seconds."""
+_MOST_COPIES = 2_000  # the last copies of a journal that count: a fraction of a second of work
 
 
 class EarlierRuns:
@@ -51,7 +50,7 @@ class EarlierRuns:
 
     @classmethod
     def beside(cls, run: RunDir) -> EarlierRuns:
-        """Return the other runs of the state directory that holds a run."""
+        """The other runs of the state directory that holds a run."""
         return cls(StateDir(run.path.parent.parent), without=run.name)
 
     def __call__(self, cluster_id: str) -> Prior | None:
@@ -91,7 +90,7 @@ def _lacks(runs: Prior, insights: ClusterInsights) -> bool:
 
 
 def _changed_ns(run: RunDir) -> int:
-    """Return when a run has last changed what its folder has of it; 0 for no run."""
+    """When a run has last changed what its folder has of it; 0 for no run."""
     for path in (run.speed, run.journal):
         try:
             return path.stat().st_mtime_ns
@@ -102,7 +101,7 @@ def _changed_ns(run: RunDir) -> int:
 
 @lru_cache(64)
 def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None:
-    """Return what a run has shown whose engine kept nothing: that of an earlier version, say."""
+    """Of a run whose engine kept nothing: of an earlier version, say."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None
@@ -169,7 +168,7 @@ class _Steps:
         self._begun: dict[object, tuple[StepBegun, datetime]] = {}
 
     def take(self, entry: JournalEntry, run: Run) -> Iterator[_Copy]:
-        """Take an entry, and yield the copies that have ended with it."""
+        """Yield the copies that have ended with an entry."""
         event = entry.event
         if isinstance(event, StepBegun):
             self._begun[event.tp] = event, entry.at

@@ -41,45 +41,35 @@ from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.insights.prior import Prior
 from ktui.speed.answer import Basis, Source, Span
 
-WINDOW = timedelta(minutes=10)
-"""The period for the rate; bytes copied earlier say nothing about it."""
-LEAST = timedelta(seconds=8)
-"""The shortest period for a rate."""
-STANDSTILL = timedelta(seconds=20)
-"""A run that has copied nothing for longer is not copying."""
+WINDOW = timedelta(minutes=10)  # for the rate; bytes copied earlier say nothing about it
+LEAST = timedelta(seconds=8)  # the shortest period for a rate
+STANDSTILL = timedelta(seconds=20)  # a run that has copied nothing for longer is not copying
 _PARTS = 6
 _SPACING = timedelta(seconds=5)
-_HISTORY = 30
-"""Points that stand for the journal's last ten minutes at the first poll."""
+_HISTORY = 30  # points that stand for the journal's last ten minutes at the first poll
 _INTERRUPTS = (Paused, Continued, StepGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
-"""The events after which the rate is another one."""
-_TURNS = (*_INTERRUPTS, LimitsChanged)
-"""The events after which earlier forecasts are void."""
+"""The rate is another one after these."""
+_TURNS = (*_INTERRUPTS, LimitsChanged)  # earlier forecasts are void after these
 
 
 class CopiedBytes(msgspec.Struct, frozen=True):
     """The copies of a run, in bytes as of its start; bytes produced meanwhile come on top."""
 
-    done: int = 0
-    """Bytes copied."""
-    whole: int = 0
-    """Bytes to copy; 0 if there is nothing to copy, or no size is known."""
-    bytes_s: float | None = None
-    """Bytes a second; None while unknown."""
+    done: int = 0  # bytes copied
+    whole: int = 0  # bytes to copy; 0 if there is nothing to copy, or no size is known
+    bytes_s: float | None = None  # bytes a second; None while unknown
     left_s: Span | None = None
-    """Seconds left; None while the run stands still, or has not run for long enough. Without
-    anything to copy, it follows from the number of partitions."""
+    """None while it stands still or is too young; without copies, by the number of partitions."""
     basis: Basis = Basis(Source.THIS_RUN)
-    """What `left_s` rests on: earlier runs, while this one has not run for long enough."""
+    """Of `left_s`: earlier runs, while this one has not run for long enough."""
 
     @property
     def share(self) -> float | None:
-        """Share copied, 0 to 1; None if there is nothing to copy, or sizes are not known."""
+        """0 to 1; None if there is nothing to copy, or sizes are not known."""
         return self.done / self.whole if self.whole else None
 
 
 NOT_KNOWN = CopiedBytes()
-"""The estimate while nothing is known."""
 
 
 class _Spell(msgspec.Struct, frozen=True):
@@ -90,7 +80,7 @@ class _Spell(msgspec.Struct, frozen=True):
     work: float
 
     def after(self, moment: datetime) -> float:
-        """Return the part of the work that was done after a moment."""
+        """The part of the work that was done after a moment."""
         if moment <= self.since:
             return self.work
         if moment >= self.until:
@@ -107,8 +97,7 @@ class EstimateMemory(msgspec.Struct):
     first_at: dict[TopicPartition, datetime] = {}
     copied: deque[_Spell] = msgspec.field(default_factory=deque)
     ended: deque[_Spell] = msgspec.field(default_factory=deque)
-    since: datetime | None = None
-    """Since when the run has gone on without an interruption."""
+    since: datetime | None = None  # without an interruption
     under_way: int = 0
     points: deque[tuple[datetime, int]] = msgspec.field(default_factory=deque)
     grew_at: datetime | None = None
@@ -142,11 +131,9 @@ class Estimate:
         return self._memory
 
     def time_needed(self) -> TimeNeeded:
-        """Return a judge of how long partitions take, by what is known now."""
         return self._forecast.time_needed()
 
     def follow(self, run: Run) -> None:
-        """Follow another fold of the same journal from now on."""
         self.run = run
         self._forecast.follow(run)
 
@@ -221,7 +208,7 @@ class Estimate:
                 spells.popleft()
 
     def _history(self, now: datetime, in_flight: list[_Spell]) -> Iterable[tuple[datetime, int]]:
-        """Yield the run's progress in the last minutes, by its journal."""
+        """Of the last minutes, by the run's journal."""
         spells = self._memory.copied if self.run.copies.whole else self._memory.ended
         known = [spell for spell in (*spells, *in_flight) if spell.work]
         since = max(self._memory.since or self.run.started_at or now, now - WINDOW)
@@ -232,13 +219,12 @@ class Estimate:
 
     @property
     def copied_so_far(self) -> CopiedBytes:
-        """The run's progress alone: the rest may take a simulation."""
+        """Without the time left: the rest may take a simulation."""
         whole = self.run.copies.whole
         return CopiedBytes(self._work if whole else 0, whole)
 
     @property
     def copied(self) -> CopiedBytes:
-        """The run's progress and the time left."""
         so_far, own = self.copied_so_far, self._rates()
         done, whole = so_far.done, so_far.whole
         if own is None and not self._begins:
@@ -254,14 +240,11 @@ class Estimate:
         return CopiedBytes(done, whole, bytes_s, left, basis)
 
     def least_left(self) -> LeastLeft | None:
-        """Compare the time left, which is known, with the least that the limits allow.
-
-        It takes a second for 100,000 partitions. Another thread may call this.
-        """
+        """Of the time left, which is known; a second for 100,000 partitions, in any thread."""
         return self._forecast.least_left()
 
     def _with_schedule(self, left_s: Span) -> Span | None:
-        """Add the time in which the run's schedule lets no step begin; None for years."""
+        """The schedule lets no step begin at times; None for years."""
         schedule, points = self.run.schedule, self._memory.points
         now = points[-1][0] if points else None
         if now is None or schedule == NO_SCHEDULE:
@@ -276,7 +259,7 @@ class Estimate:
         return min(copies.whole, copies.done + under_way) if copies.whole else self.run.over
 
     def _rates(self) -> Span | None:
-        """Return the mean rate, between the rates of the slowest and fastest part of the window."""
+        """The mean, between those of the slowest and fastest part of the window."""
         points = self._memory.points
         if self._held or not self._long_enough:
             return None
@@ -299,16 +282,12 @@ class Estimate:
 
     @property
     def _long_enough(self) -> bool:
-        """Whether the run has gone on for long enough to have a rate."""
         points = self._memory.points
         return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
 
     @property
     def _begins(self) -> bool:
-        """Whether copies go on, yet for too short a time for a rate of the run's own.
-
-        Then the forecast says what a check would: by earlier runs, else as assumed.
-        """
+        """Too short a time for an own rate: then the forecast says what a check would."""
         if not self._forecast.looked or self._held or self._long_enough:
             return False
         steps = [(track.step, track.planned.size) for track in self.run.tracks_in_flight.values()]

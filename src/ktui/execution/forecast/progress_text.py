@@ -44,12 +44,9 @@ class RunEnding(enum.Enum):
     """How a run stands after its engine has exited."""
 
     ALL_DONE = enum.auto()
-    SOME_NOT_DONE = enum.auto()
-    """The run has ended, some partitions not at their target; or nothing more fits its time."""
-    LEFT = enum.auto()
-    """The run can be resumed."""
-    FAILED = enum.auto()
-    """A failure stopped the run, or its engine has died."""
+    SOME_NOT_DONE = enum.auto()  # ended, some not at their target; or nothing more fits its time
+    LEFT = enum.auto()  # it can be resumed
+    FAILED = enum.auto()  # a failure stopped it, or its engine died
 
 
 def run_ending(run: Run) -> RunEnding:
@@ -113,7 +110,7 @@ def counts_text(progress: RunProgress) -> str:
 
 
 def _how(progress: RunProgress) -> str:
-    """Say how partitions are called off, which matters: " (2 stopped, 1 rolling back)"."""
+    """How partitions are called off, which matters: " (2 stopped, 1 rolling back)"."""
     states = [state for state, stage in STAGES.items() if stage is Stage.CALLED_OFF]
     counts = [(n, state.words) for state in states if (n := progress.counts.get(state, 0))]
     if len(counts) == 1:
@@ -206,8 +203,7 @@ def _took(run: Run) -> str:
     return f", after {as_duration((run.ended_at - run.started_at).total_seconds())}"
 
 
-FIRST_BYTES = b"# HELP ktui_"
-"""The start of every file of metrics, by which ktui knows its own."""
+FIRST_BYTES = b"# HELP ktui_"  # the start of every file of metrics, by which ktui knows its own
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -229,7 +225,7 @@ class _Metric(msgspec.Struct, frozen=True):
     values: Mapping[Labels, float]
 
     def lines(self, labels: Labels) -> Iterator[str]:
-        """Yield the lines of the metric: none without a value."""
+        """None without a value."""
         if self.values:
             yield f"# HELP ktui_{self.name} {self.text}"
             yield f"# TYPE ktui_{self.name} gauge"

@@ -38,10 +38,9 @@ from ktui.execution.time_left.forecast import APART
 from ktui.inputfile import FileProblem
 from ktui.insights.prior import Prior
 
-MOST_SEEN = 10_000
-"""The most partition states to fold, the newest: a fraction of a second of work."""
+MOST_SEEN = 10_000  # the most partition states to fold: a fraction of a second of work
 _FORECASTS = timedelta(minutes=1)
-"""The period whose forecasts show how certain the last one is; each simulates the run's rest."""
+"""Its forecasts show how certain the last one is; each simulates the run's rest."""
 _FRESH = timedelta(seconds=30)
 _FRESH_POLLS = 5
 _READ_EVERY_S = 5.0
@@ -91,13 +90,7 @@ def estimate_as_seen(
 
 
 class ProgressAsSeen:
-    """The progress of a run, as its engine has seen it; estimated again every few seconds.
-
-    Args:
-        client: the run.
-        prior_of: returns the rates of earlier runs by cluster id.
-        clock: the clock.
-    """
+    """The progress of a run, as its engine has seen it; estimated again every few seconds."""
 
     def __init__(
         self, client: RunClient, prior_of: Callable[[str], Prior | None], clock: Clock
@@ -107,11 +100,7 @@ class ProgressAsSeen:
         self._progress: RunProgress | None = None
 
     def of(self, run: Run) -> RunProgress:
-        """Return the progress of the run, which is read from the same journal.
-
-        Raises:
-            RunProblem: the journal cannot be read.
-        """
+        """Of the run, as read from the same journal. Raises RunProblem."""
         if self._clock.monotonic() - self._read_s >= _READ_EVERY_S:
             entries = self._client.read().entries
             seen = estimate_as_seen(self._client.folder, entries, self._prior_of, self._clock)
@@ -143,18 +132,15 @@ class RunPartition(msgspec.Struct, frozen=True, kw_only=True):
 class WaitingPartition(RunPartition, frozen=True, kw_only=True):
     """A partition that waits for its next step, and the reason."""
 
-    waits_for: str
-    """The cause of the wait ("paused", "health gate shut"), or the full limit ("partitions")."""
+    waits_for: str  # "paused", "health gate shut", or the full limit: "partitions"
     reason: str
 
 
 class PlacedPartition(RunPartition, frozen=True, kw_only=True):
     """A partition with its replicas."""
 
-    replicas: Brokers
-    """The replicas now; of one with a step in flight, those before the step."""
-    target: Brokers
-    """The replicas that the plan asks for."""
+    replicas: Brokers  # now; with a step in flight, before the step
+    target: Brokers  # of the plan
     original: Brokers
 
 
@@ -162,15 +148,12 @@ class PartitionInFlight(PlacedPartition, frozen=True, kw_only=True):
     """A partition with a step in flight (KIP-435's current batch)."""
 
     batch: int | None
-    step: int
-    """The number of the partition's step, from 1."""
-    step_replicas: Brokers
-    """The replicas that the step asked for."""
+    step: int  # from 1
+    step_replicas: Brokers  # asked for by the step
     adding: Brokers = ()
     removing: Brokers = ()
     elect: int | None = None
-    held_up_by: str | None = None
-    """What the step waits for, as a broker that is down."""
+    held_up_by: str | None = None  # as a broker that is down
 
 
 class TroubledPartition(PlacedPartition, frozen=True, kw_only=True):
@@ -202,8 +185,7 @@ class ExtraPlan(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     plan: str
     plan_sha256: str
-    partitions: int
-    """The number of its partitions that joined."""
+    partitions: int  # how many joined
     on_conflict: OnConflict
     who: str
 
@@ -211,19 +193,15 @@ class ExtraPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RunDetails(RunProgress, frozen=True, kw_only=True):
     """All that is known of a run: what `ktui status` shows."""
 
-    plan_partitions: int = 0
-    """Partitions of the plan that the run was started with."""
-    exported: Exported | None = None
-    """The export by which the run goes on in another state directory."""
+    plan_partitions: int = 0  # of the plan that the run was started with
+    exported: Exported | None = None  # it goes on in another state directory
     options: RunOptions = RunOptions()
     pauses: RunPauses = RunPauses()
-    cancel_gate: ShutGate | None = None
-    """The cluster's cancel gate, if it is shut now; None while it is open."""
-    added: tuple[ExtraPlan, ...] = ()
-    """The extra plans that have joined the run, in order."""
+    cancel_gate: ShutGate | None = None  # of the cluster, if it is shut now
+    added: tuple[ExtraPlan, ...] = ()  # they have joined the run, in this order
     in_flight: tuple[PartitionInFlight, ...] = ()
     waiting: tuple[WaitingPartition, ...] = ()
-    """The partitions that have begun and wait for a step, then the next one to begin."""
+    """They have begun and wait for a step; then the next one to begin."""
     troubled: tuple[TroubledPartition, ...] = ()
     called_off: tuple[CancelledPartition, ...] = ()
     notes: tuple[RunNote, ...] = ()
@@ -237,11 +215,7 @@ class FoundRun(msgspec.Struct, frozen=True):
 
 
 def read_details(client: RunClient, state: StateDir) -> FoundRun:
-    """Read all that is known of a run.
-
-    Raises:
-        RunProblem: its journal cannot be read.
-    """
+    """Read all that is known of a run. Raises RunProblem: its journal cannot be read."""
     owner, found = client.owner, client.read()
     run, clock, earlier = found.run, SystemClock(), EarlierRuns.beside(client.folder)
     now = clock.now()
@@ -286,15 +260,7 @@ def run_details(
     cancel_gate: ShutGate | None = None,
     movers: Movers | None = None,
 ) -> RunDetails:
-    """Return all of a run.
-
-    Args:
-        run: the run.
-        progress: its progress.
-        waiting: the partitions that wait, and why.
-        cancel_gate: who has shut the cluster's cancel gate; None while it is open.
-        movers: which other run of the state directory moves what the run finds to be foreign.
-    """
+    """Return all of a run; `movers` are other runs that move what it finds to be foreign."""
     tracks = run.tracks.values()
     return with_more(
         RunDetails,
@@ -362,7 +328,7 @@ def _in_flight(track: Track) -> PartitionInFlight:
 
 
 def _troubled(track: Track, movers: Mapping[TopicPartition, str]) -> TroubledPartition:
-    """Return a partition in trouble; another run of ours that moves it is called by its name."""
+    """A partition that another run of ours moves is called by that run's name."""
     mover = movers.get(track.tp) if track.state is State.FOREIGN else None
     reason = track.reason if mover is None else f"run {mover} is reassigning it"
     return _placed(TroubledPartition, track, reason=reason)

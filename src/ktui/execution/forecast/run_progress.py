@@ -27,7 +27,7 @@ from ktui.quantities import as_count
 from ktui.speed.answer import HowLong
 
 UNPREDICTABLE = (Stage.STALLED, Stage.BLOCKED, Stage.HELD_UP)
-"""While partitions are in one of these, nobody can predict when the run ends."""
+"""With partitions in one of these, nobody can predict when the run ends."""
 
 
 class RunNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,6 @@ class RunNote(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, note: Note) -> RunNote:
-        """Return a note of the run's journal."""
         return cls(at=note.at, who=note.event.who, text=note.event.text)
 
 
@@ -51,10 +50,8 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     name: str
     state: RunState
-    problem: str | None = None
-    """What is wrong with the run's folder or journal, also after the journal was recovered."""
-    at: datetime | None = None
-    """The time of the last event."""
+    problem: str | None = None  # of the folder or journal, also after the journal was recovered
+    at: datetime | None = None  # the last event
     seq: int = 0
     cluster_id: str | None = None
     plan: str | None = None
@@ -62,80 +59,56 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
     started_at: datetime | None = None
     ended_at: datetime | None = None
     owner: Holder | None = None
-    """Its engine."""
     ownership_off: bool = False
-    """Whether its engine does not check who owns the cluster, by option or context."""
-    last_look_at: datetime | None = None
-    """The time of the last poll by an engine of the run; None where it is not noted."""
-    silence: str | None = None
-    """For how long its engine has not polled the cluster, if that is too long."""
-    outage: ClusterLost | None = None
-    """Since when the engine has had no answer; None while it has, and without an engine."""
-    left: str | None = None
-    """Why its last engine left, if it said so."""
-    died: str | None = None
-    """How its last engine died, where that was looked for."""
-    paused: str | None = None
-    """Why the whole run is paused."""
+    """Its engine does not check who owns the cluster, by option or context."""
+    last_look_at: datetime | None = None  # by an engine of the run; None where not noted
+    silence: str | None = None  # for how long its engine has not polled, if that is too long
+    outage: ClusterLost | None = None  # its engine has no answer from the cluster
+    left: str | None = None  # why its last engine left, if it said so
+    died: str | None = None  # how its last engine died, where that was looked for
+    paused: str | None = None  # why the whole run is
     gate: StepGate = StepGate(shut=False)
-    """The gate of the run: shut by the cluster's health, an unknown owner, or the schedule."""
+    """Shut by the cluster's health, an unknown owner, or the schedule."""
     cancel_gate_by: str | None = None
-    """Who had shut the cluster's cancel gate when the engine last looked; None while open."""
+    """Who had shut it when the engine last looked; None while open."""
     schedule: Schedule = NO_SCHEDULE
-    begins_at: datetime | None = None
-    """When the schedule lets steps begin next; None if it does now."""
-    until: datetime | None = None
-    """Nothing begins unless it is expected to end by this time."""
+    begins_at: datetime | None = None  # by the schedule; None if steps may begin now
+    until: datetime | None = None  # nothing begins unless it should end by then
     limits: Limits = Limits()
-    limits_since_batch: int = 1
-    """The first decision that the limits bind."""
+    limits_since_batch: int = 1  # the first decision that they bind
     throttle: ThrottleStatus = ThrottleStatus()
     recording: Recording = NOT_RECORDED
-    extra_replicas: str | None = None
-    """How many partitions keep extra replicas since the run has no engine."""
+    extra_replicas: str | None = None  # how many partitions keep some since the run has no engine
     open_requests: tuple[OpenRequest, ...] = ()
-    """Unanswered requests, which may take effect even though the run has ended."""
-    note: RunNote | None = None
-    """The last note of an operator."""
-    batch: int = 0
-    """The number of the last decision that submitted something; in wave mode, of the wave."""
-    batches: int | None = None
-    """How many decisions or waves the run takes in all, where that was estimated."""
+    """Unanswered; they may take effect although the run has ended."""
+    note: RunNote | None = None  # the last one
+    batch: int = 0  # the last one that submitted something; in wave mode, the wave
+    batches: int | None = None  # in all, decisions or waves, where estimated
     partitions: int = 0
-    stages: Mapping[Stage, int] = {}
-    """The partitions as operators count them; stages without any are left out."""
-    counts: Mapping[State, int] = {}
-    """The partitions by their exact state."""
-    not_started: int = 0
-    """Of those that were stopped, the ones that had not begun."""
-    rolling_back: int = 0
-    """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
+    stages: Mapping[Stage, int] = {}  # as operators count; without empty ones
+    counts: Mapping[State, int] = {}  # by exact state
+    not_started: int = 0  # of those that were stopped
+    rolling_back: int = 0  # to be rolled back, or about to be: their step is being cancelled
     steps_in_flight: int = 0
-    bytes: int = 0
-    """Bytes to copy: the sizes, at the start, of all replicas being added."""
-    bytes_done: int = 0
-    """The part of `bytes` that has been copied."""
-    bytes_s: float | None = None
-    """Bytes copied a second; None while unknown."""
+    bytes: int = 0  # to copy: sizes, at the start, of the replicas being added
+    bytes_done: int = 0  # copied, of `bytes`
+    bytes_s: float | None = None  # copied; None while unknown
     time_left: HowLong | None = None
-    """How long the rest takes. None while that is unknown: the run does not go on, it has not run
-    for long enough, or partitions are held up by what nobody can predict."""
-    least: LeastLeft | None = None
-    """The least time of the rest under the limits, where that was asked for."""
+    """None while unknown: the run stands still, is too young, or is held up unpredictably."""
+    least: LeastLeft | None = None  # under the limits, where asked for
 
     @property
     def owned(self) -> bool:
-        """Whether an engine is responsible for the run."""
         return self.owner is not None and self.state is not RunState.ENDED
 
     @property
     def done(self) -> int:
-        """How many partitions have reached their target."""
+        """At their target."""
         return self.counts.get(State.DONE, 0)
 
     @property
     def over(self) -> int:
-        """How many partitions have ended, one way or another."""
+        """Ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
 
     @property
@@ -148,7 +121,7 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def by_cancel_gate(self) -> bool:
-        """Whether the cluster's cancel gate, and nothing else, lets no step begin."""
+        """It alone lets no step begin."""
         return self.state is RunState.GATED and not self.gate.shut
 
     @property
@@ -157,7 +130,7 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def share(self) -> float | None:
-        """Share copied, 0 to 1; None if there is nothing to copy, or sizes are not known."""
+        """0 to 1; None if there is nothing to copy, or sizes are not known."""
         return self.bytes_done / self.bytes if self.bytes else None
 
 
@@ -187,17 +160,7 @@ def run_progress(
     last_poll: datetime | None = None,
     problem: str | None = None,
 ) -> RunProgress:
-    """Return the progress of a run.
-
-    Args:
-        run: the run, folded from its journal.
-        owner: its engine.
-        now: the present time; None for the time of the run's last event.
-        copied: what an estimate says of its copies.
-        stages: its partitions by stage, as polls show them; None for what the journal says.
-        last_poll: the time of the engine's last poll.
-        problem: what is wrong with its journal.
-    """
+    """Return the progress of a run; `now` is else the last event's time, `stages` the journal's."""
     started, state, now = run.started, run_state(run, owner), now or run.at
     counted = _stages(run) if stages is None else dict(stages)
     progress = RunProgress(
@@ -265,11 +228,7 @@ def _not_started(run: Run) -> int:
 
 
 def _extra_replicas(run: Run) -> str | None:
-    """Say how many partitions a run without an engine leaves with extra replicas; None for none.
-
-    Between two steps a partition has more replicas than before and after the run, and nothing but
-    the run takes them away.
-    """
+    """Between two steps a partition has more replicas, which nothing but the run takes away."""
     count = run.with_extra_replicas
     if not count:
         return None
@@ -294,11 +253,7 @@ def all_runs(state_dir: StateDir) -> list[RunProgress]:
 def live_and_resumable(
     state_dir: StateDir, cluster_id: str
 ) -> tuple[list[RunProgress], list[RunProgress]]:
-    """Return the live runs of a cluster, and those that wait to be resumed.
-
-    Raises:
-        StateDirProblem: the state directory cannot be read.
-    """
+    """Return a cluster's live runs, and those that wait to be resumed. Raises StateDirProblem."""
     runs = [run for run in all_runs(state_dir) if run.cluster_id == cluster_id]
     live = [run for run in runs if run.state in LIVE]
     return live, [run for run in runs if run.state is RunState.RESUMABLE]

@@ -38,7 +38,7 @@ from ktui.pacing.steps import next_steps
 from ktui.quantities import as_count
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
-"""The states of a partition that waits for its next step."""
+"""It waits for its next step."""
 
 
 class HeldBy(enum.StrEnum):
@@ -47,21 +47,17 @@ class HeldBy(enum.StrEnum):
     NO_ENGINE = "no engine"
     CLUSTER_LOST = "cluster lost"
     CANCEL_GATE_SHUT = "cancel gate shut"
-    """An operator has cancelled everything on the cluster, and nothing new is submitted on it."""
+    """All of the cluster was cancelled, and nothing new is submitted on it."""
     RUN_PAUSED = "run paused"
     GATE_SHUT = "health gate shut"
-    TIME_UP = "time up"
-    """The time of --until has come."""
-    PAUSED = "paused"
-    """The partition is paused, or its topic."""
-    TOO_LATE = "too late"
-    """The partition is not expected to end by the time of --until, or within the window."""
+    TIME_UP = "time up"  # the time of --until has come
+    PAUSED = "paused"  # by itself, or with its topic
+    TOO_LATE = "too late"  # not expected to end by --until, or within the window
     TOO_LATE_AS_ASSUMED = "too late, as assumed"
     """The same, at an assumed rate: no copy has shown its rate yet."""
 
 
-WaitCause = HeldBy | WaitsFor
-"""The cause that holds a partition, or the limit without room for its step."""
+WaitCause = HeldBy | WaitsFor  # what holds it, or the limit without room
 
 
 class Waits:
@@ -103,7 +99,7 @@ class Waits:
         return self._held(track, adds=adds) or self._waits(track, situation, steps)
 
     def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
-        """Return what holds a partition; fewer causes hold a cancelled one than others."""
+        """Fewer causes hold a cancelled partition than others."""
         run, onward = self._run, track.cancel is None
         holds = (
             (HeldBy.NO_ENGINE, not self._owned),
@@ -168,13 +164,13 @@ class Waits:
 
     @cached_property
     def _racks(self) -> Racks:
-        """Prefer the racks that were polled: brokers may have come since the start of the run."""
+        """Prefer those polled: brokers may have come since the start of the run."""
         seen = {} if self._observed is None else self._observed.seen.brokers
         return {**self._run.racks, **racks_of(seen.values())}
 
     @cached_property
     def _roster(self) -> Roster:
-        """The partitions that have begun; the others take no room."""
+        """Those that have begun; the others take no room."""
         run = self._run
         roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=self._racks)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
@@ -215,7 +211,7 @@ class Waits:
         return roster
 
     def _may_go(self, track: Track) -> bool:
-        """Whether a partition that has begun keeps its place; while it is held, it does not."""
+        """One that has begun keeps its place, but not while it is held."""
         run = self._run
         if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
             return not run.pauses.holds(track.tp)
@@ -223,7 +219,7 @@ class Waits:
 
 
 def _in_flight(track: Track) -> Situation:
-    """Count a partition as not done while its step is in flight, whatever comes of it."""
+    """Not done while its step is in flight, whatever comes of it."""
     return msgspec.structs.replace(expected_situation(track), reassigning=True)
 
 
@@ -247,8 +243,7 @@ class Waiting(NamedTuple):
     """A partition that waits, and why."""
 
     track: Track
-    code: str
-    """For scripts, as `wait_code` has it."""
+    code: str  # as `wait_code` has it
     reason: WaitReason
 
 
@@ -394,7 +389,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
 
 
 def _deadline(run: Run) -> tuple[str, str]:
-    """Return the time by which steps are to end, in short and with where it comes from."""
+    """The time by which steps are to end, in short and with where it comes from."""
     window = run.schedule.window
     if run.until is None:
         return "the end of its window", f"the end of its window, {window}"

@@ -24,10 +24,8 @@ class ShutGate(msgspec.Struct, frozen=True):
 
     cluster_id: str
     at: datetime
-    who: str
-    """user@host (pid)."""
-    reason: str
-    """What was cancelled."""
+    who: str  # user@host (pid)
+    reason: str  # what was cancelled
 
     def __post_init__(self) -> None:
         checked_moment(self.at)
@@ -50,11 +48,7 @@ class CancelGateFile:
         self.path = folder.cluster_note("gates", cluster_id)
 
     def shut(self, at: datetime, who: str, reason: str) -> ShutGate:
-        """Shut the gate. A gate that is shut already now names this operator.
-
-        Raises:
-            RunRefused: the state directory cannot be written to.
-        """
+        """A gate that is shut already now names this operator. Raises RunRefused: not writable."""
         shut = ShutGate(self._cluster_id, at, who, reason)
         self._folder.check()
         self._folder.make(self.path.parent)
@@ -65,11 +59,7 @@ class CancelGateFile:
         return shut
 
     def open(self) -> ShutGate | None:
-        """Open the gate, and return who had shut it; None if it was open.
-
-        Raises:
-            RunRefused: the file cannot be removed.
-        """
+        """Return who had shut it. Raises RunRefused: the file cannot be removed."""
         before = self.state()
         try:
             if before is not None:

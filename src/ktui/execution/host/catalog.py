@@ -65,7 +65,7 @@ def refuse_second_throttle(
 
 
 def _lift_throttle(run: Run) -> str:
-    """Return the command by which a run sets no throttle any more."""
+    """The command by which a run sets no throttle any more."""
     named = f"ktui throttle {run.name} none"
     if run.schedule.by is None:
         return named
@@ -74,11 +74,7 @@ def _lift_throttle(run: Run) -> str:
 
 
 def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the other runs of a cluster that have left a throttle, and that no process owns.
-
-    Yields:
-        The run's name, and where its throttle is set, in words.
-    """
+    """Yield the ownerless runs of a cluster that left a throttle, by name, and where it is set."""
     for run, owner in unfinished_runs(state_dir, cluster_id):
         left = run.throttled.changed
         if run.name != name and owner is None and left and run.exported is None:
@@ -144,31 +140,25 @@ class RunState(enum.StrEnum):
     """The state of a run as a whole."""
 
     RUNNING = "running"
-    PAUSED = "paused"
-    """A process owns the run and submits nothing new, because someone asked for that."""
+    PAUSED = "paused"  # it has an engine, and submits nothing new: someone asked for that
     GATED = "gated"
-    """A process owns the run and submits nothing new: the cluster's health forbids new steps, or
-    its cancel gate is shut. Cancelled partitions go on."""
-    WAITING = "waiting"
-    """A process owns the run and submits nothing new before its schedule lets steps begin."""
-    RESUMABLE = "resumable"
-    """No process owns the run, and it has not ended."""
+    """It has an engine, and the cluster's health or the cancel gate lets only cancels go on."""
+    WAITING = "waiting"  # it has an engine, and submits nothing new before its schedule lets it
+    RESUMABLE = "resumable"  # no engine, and not ended
     SUBMITTED = "submitted"
-    """No process owns the run: all of it is submitted, and Kafka goes on alone (`reassign`)."""
-    EXPORTED = "exported"
-    """The run goes on in the state directory that imports it, and not in this one."""
+    """No engine: all of it is submitted, and Kafka goes on alone (`reassign`)."""
+    EXPORTED = "exported"  # it goes on in the state directory that imports it, and not in this one
     ENDED = "ended"
-    UNREADABLE = "unreadable"
-    """There is a folder, but its contents are no readable run."""
+    UNREADABLE = "unreadable"  # there is a folder, but its contents are no readable run
 
     @property
     def words(self) -> str:
-        """What a run in that state does, in a sentence: `is running`, `waits for resume`."""
+        """As in a sentence: `is running`, `waits for resume`."""
         return "waits for resume" if self is RunState.RESUMABLE else f"is {self.value}"
 
 
 LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
-"""The states of a run that has an engine, and has not ended."""
+"""It has an engine, and has not ended."""
 
 
 class UnknownRun(RunRefused):
@@ -176,12 +166,7 @@ class UnknownRun(RunRefused):
 
 
 def find_run(state_dir: StateDir, name: str) -> RunDir:
-    """Return the folder of a run.
-
-    Raises:
-        UnknownRun: no run has that name; suggests the names that were probably meant.
-        StateDirProblem: the state directory cannot be read.
-    """
+    """Return a run's folder. UnknownRun suggests names; StateDirProblem: no readable directory."""
     known = [run.name for run in state_dir.run_dirs()]
     if name in known and run_name_problem(name) is None:
         return RunDir(state_dir.runs / name)
@@ -211,8 +196,7 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
 
 
-Movers = Mapping[TopicPartition, str]
-"""The run that has a step of a partition in flight, by partition."""
+Movers = Mapping[TopicPartition, str]  # of the run with a step in flight
 
 
 class OtherRun(msgspec.Struct, frozen=True):
@@ -222,8 +206,7 @@ class OtherRun(msgspec.Struct, frozen=True):
     state: RunState
     done: int
     partitions: int
-    states: Mapping[TopicPartition, State]
-    """The partitions that are under way, or in trouble."""
+    states: Mapping[TopicPartition, State]  # under way, or in trouble
 
     @property
     def stalled(self) -> int:
@@ -231,28 +214,21 @@ class OtherRun(msgspec.Struct, frozen=True):
 
 
 class OtherRuns:
-    """The runs of a state directory on one cluster, followed for what they have in flight.
-
-    Any thread may call it. The first call reads every journal, later ones new events only.
-
-    Args:
-        but: the name of a run that is left out; empty for none.
-    """
+    """The runs of a cluster but one, followed in any thread; the first call reads every journal."""
 
     def __init__(self, state: StateDir, cluster_id: str, but: str = "") -> None:
         self._state, self._cluster_id, self._but = state, cluster_id, but
         self._lock, self._closed = threading.Lock(), False
         self._followers: dict[str, RunFollower] = {}
-        self._others: set[str] = {but}
-        """Runs that are not followed: they have ended, or are of other clusters."""
+        self._others: set[str] = {but}  # not followed: they have ended, or are of other clusters
 
     @classmethod
     def beside(cls, run: RunDir, cluster_id: str) -> OtherRuns:
-        """Return the other runs of the state directory that holds a run."""
+        """The other runs of the state directory that holds a run."""
         return cls(StateDir(run.path.parent.parent), cluster_id, run.name)
 
     def movers(self) -> Movers:
-        """Return which run moves which partition; a run that cannot be read moves none."""
+        """A run that cannot be read moves none."""
         movers: dict[TopicPartition, str] = {}
         with self._lock:
             for folder, run in self._unfinished():
@@ -260,7 +236,7 @@ class OtherRuns:
         return movers
 
     def alive(self) -> list[OtherRun]:
-        """Return the runs that live or wait to be resumed, the live ones first, by name."""
+        """Those that live or wait to be resumed, the live ones first, by name."""
         with self._lock:
             found = [_other_run(folder, run) for folder, run in self._unfinished()]
         known = [each for each in found if each is not None]
@@ -281,7 +257,7 @@ class OtherRuns:
                 yield folder, run
 
     def _read(self, folder: RunDir) -> Run | None:
-        """Return a run with its newest events; None where it is none of these, or unreadable."""
+        """None where it is none of these, or unreadable."""
         try:
             follower = self._followers.get(folder.name)
             if follower is None:
@@ -297,7 +273,7 @@ class OtherRuns:
         return follower.run
 
     def close(self) -> None:
-        """Close the journals, once a call that goes on in another thread has ended."""
+        """Once a call that goes on in another thread has ended."""
         with self._lock:
             self._closed = True
             self._close_all()
@@ -309,10 +285,7 @@ class OtherRuns:
 
 
 def _other_run(folder: RunDir, run: Run) -> OtherRun | None:
-    """Return a run as others see it; None where it goes on elsewhere, or cannot be read.
-
-    A run that no engine has ever owned, and that has begun nothing, is only being started.
-    """
+    """None where it goes on elsewhere, is unreadable, or is only being started."""
     try:
         state = run_state(run, holder(folder))
     except RunProblem:
@@ -349,17 +322,13 @@ class LateRequest(msgspec.Struct, frozen=True, order=True):
     tp: TopicPartition
     run: str
     target: tuple[int, ...]
-    ended: bool
-    """Whether the run has ended. Otherwise it waits for resume, and takes the step up again."""
+    ended: bool  # otherwise it waits for resume, and takes the step up again
 
 
 def late_requests(
     state_dir: StateDir, cluster_id: str, listed: Mapping[TopicPartition, Reassignment]
 ) -> list[LateRequest]:
-    """Find the runs of a cluster whose last request for a partition moves that partition now.
-
-    What a live run has in flight is its own. Runs that cannot be read are skipped.
-    """
+    """Find the ownerless runs whose last request for a partition moves it now."""
     if not listed:
         return []
     left: list[Run] = []
@@ -388,7 +357,7 @@ def _as_late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRe
 
 
 def _runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, bool]]:
-    """Yield the runs of a cluster, each with whether a process carries it on."""
+    """Each with whether a process carries it on."""
     for folder in state_dir.run_dirs():
         try:
             live = holder(folder) is not None

@@ -19,8 +19,7 @@ from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import JournalEntry, Noted, Started
 from ktui.execution.run.run import Run
 
-PATIENCE_S = 30.0
-"""Seconds to wait for an answer: an engine may be in the middle of polling a slow cluster."""
+PATIENCE_S = 30.0  # until an answer: an engine may be in the middle of polling a slow cluster
 _PAUSE_S = 0.05
 
 
@@ -29,8 +28,7 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     run: Run
     entries: Sequence[JournalEntry]
-    damage: str | None
-    """The damage to the journal; everything before the damage was read."""
+    damage: str | None  # of the journal; everything before it was read
 
 
 class BegunRun(msgspec.Struct, frozen=True):
@@ -38,8 +36,7 @@ class BegunRun(msgspec.Struct, frozen=True):
 
     run: Run
     begun: Started
-    damage: str | None
-    """The damage to the journal; everything before the damage was read."""
+    damage: str | None  # of the journal; everything before it was read
 
 
 class RunClient:
@@ -52,35 +49,21 @@ class RunClient:
 
     @classmethod
     def find(cls, state: StateDir, name: str) -> Self:
-        """Return the client of a run.
-
-        Raises:
-            UnknownRun: no run has that name; suggests the names that were probably meant.
-            StateDirProblem: the state directory cannot be read.
-        """
+        """Raises UnknownRun, which suggests names; StateDirProblem: no readable directory."""
         return cls(find_run(state, name))
 
     @property
     def owner(self) -> Holder | None:
-        """The process that owns the run; None if it has no engine."""
         return holder(self.folder)
 
     def read(self) -> StoredRun:
-        """Read the run.
-
-        Raises:
-            RunProblem: its journal cannot be read.
-        """
+        """Raises RunProblem: its journal cannot be read."""
         with RunFollower(self.folder.journal, self._clock) as follower:
             entries = follower.refresh()
         return StoredRun(follower.run, entries, follower.damage)
 
     def read_begun(self) -> BegunRun:
-        """Read the run, and check that its journal has its first event.
-
-        Raises:
-            RunProblem: nothing of it can be read, or its start was cut off.
-        """
+        """Check that its first event is there. Raises RunProblem: nothing readable, or cut off."""
         found = self.read()
         begun = found.run.started
         if begun is None:
@@ -104,12 +87,12 @@ class RunClient:
         return run
 
     def first_entry(self) -> JournalEntry | None:
-        """Return the first entry of the journal, which is quick to read even in a long one."""
+        """Quick to read even in a long journal."""
         with self._open(read_only=True) as journal:
             return journal.first()
 
     def unanswered(self) -> list[Command | None]:
-        """Return the commands that are not answered yet; None for one that cannot be read."""
+        """None for a command that cannot be read."""
         with self._open(read_only=True) as journal:
             return [asked.command for asked in journal.asked()]
 
@@ -123,24 +106,12 @@ class RunClient:
             return journal.ask(command, this_process().short)
 
     def wait_for_answer(self, number: int) -> Answer:
-        """Wait for the answer to a command.
-
-        Raises:
-            RunProblem: no answer came; the message says when the command takes effect.
-        """
+        """Raises RunProblem: no answer came; the message says when the command takes effect."""
         with self._open(read_only=True) as journal:
             return self._answer(journal, number)
 
     def send(self, command: Command) -> tuple[int, Answer]:
-        """Write a command into the journal, and wait for its answer.
-
-        Returns:
-            The number of the command, and the answer.
-
-        Raises:
-            RunProblem: the journal cannot be written, or no answer came; the message says when the
-                command takes effect.
-        """
+        """Both: return its number and answer. Raises RunProblem."""
         number = self.ask(command)
         return number, self.wait_for_answer(number)
 
@@ -183,12 +154,7 @@ def note_problem(text: str) -> str | None:
 
 
 def write_note(client: RunClient, text: str, clock: Clock | None = None) -> None:
-    """Write a note among the events of a run, whether it has an engine, has none or has ended.
-
-    Raises:
-        RunRefused: the text is no note, the run was exported, or its start was cut off.
-        RunProblem: the journal is damaged or cannot be written, or the engine does not answer.
-    """
+    """Note something in a run, live or not. RunRefused: no note, or no run here; RunProblem."""
     if (problem := note_problem(text)) is not None:
         raise RunRefused(problem)
     found = client.read_begun()

@@ -32,12 +32,9 @@ from ktui.planning.throttle_rates import Objective, not_measured_by_canary
 
 log = logging.getLogger(__name__)
 
-EVERY_S = 10.0
-"""Seconds between two figures."""
-TIMEOUT_S = 8.0
-"""Seconds after which a command is killed, and a query given up."""
-STALE_S = 2 * EVERY_S
-"""Seconds after which a figure says nothing any more."""
+EVERY_S = 10.0  # between two figures
+TIMEOUT_S = 8.0  # until a command is killed, and a query given up
+STALE_S = 2 * EVERY_S  # until a figure says nothing any more
 _MOST_BYTES = 1_000_000
 
 
@@ -61,10 +58,7 @@ class OwnFigure:
         self._problem = ""
 
     def __call__(self, _objective: Objective) -> Figure:
-        """Return the figure, if there is one that is new enough.
-
-        The first call begins to ask, and without calls nobody is asked any more.
-        """
+        """The first call begins to ask, and without calls nobody is asked any more."""
         self._wanted_s = time.monotonic()
         if problem := self._thread.keep_alive():
             return Figure(None, f"no figure can be asked for: {problem}")
@@ -72,7 +66,7 @@ class OwnFigure:
 
     @property
     def latest(self) -> Figure:
-        """The last figure, if it is new enough."""
+        """If it is new enough."""
         if self._figure is not None and time.monotonic() - self._asked_s < STALE_S:
             return Figure(self._figure)
         return Figure(None, self._problem or "no figure came in time")
@@ -227,15 +221,14 @@ def _number(name: str, text: str) -> float:
 class AnyCanary(Protocol):
     """A canary: on a real cluster, or what it would measure on a simulated one."""
 
-    problem: str
-    """Why nothing is known."""
+    problem: str  # why nothing is known
 
     def start(self) -> None:
-        """Begin to write; a second call does nothing."""
+        """A second call does nothing."""
         ...
 
     def percentiles_s(self, percent: float) -> Mapping[int, float]:
-        """Return the percentile of each broker whose figure is known, in seconds."""
+        """In seconds, of each broker whose figure is known."""
         ...
 
 

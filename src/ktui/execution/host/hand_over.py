@@ -32,11 +32,9 @@ from ktui.execution.run.run import Run
 
 _CHUNK = 5_000
 _COPIES = ".import-"
-_STALE_S = 86_400.0
-"""Seconds after which a copy was left by a killed import."""
+_STALE_S = 86_400.0  # seconds until a copy was left by a killed import
 _SQLITE = b"SQLite format 3\0"
-_FREE = 256 << 20
-"""Bytes of disk space that an import leaves for the runs of the state directory."""
+_FREE = 256 << 20  # disk space that an import leaves for the runs of the state directory
 
 
 class Export(msgspec.Struct, frozen=True):
@@ -45,16 +43,11 @@ class Export(msgspec.Struct, frozen=True):
     run: Run
     begun: Started
     exported: Exported
-    journal: Path
-    """A copy of the file, in the state directory that is to have the run."""
+    journal: Path  # a copy of the file, in the state directory that is to have the run
 
 
 def refuse_exported(run: Run) -> None:
-    """Check that a run goes on here, and not in another state directory.
-
-    Raises:
-        RunRefused: the run was exported.
-    """
+    """Check that a run goes on here. Raises RunRefused: it was exported."""
     if run.exported is not None:
         file = clean(run.exported.file)
         raise RunRefused(
@@ -96,11 +89,7 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
 
 @contextmanager
 def open_export(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
-    """Read an exported run from a file; a copy of the file exists while the block lasts.
-
-    Raises:
-        RunProblem: the file cannot be read, is damaged, or is no export of a run.
-    """
+    """Yield an export, with a copy of the file meanwhile. RunProblem: unreadable, or no export."""
     state.check()
     state.make(state.path)
     folder = Path(tempfile.mkdtemp(prefix=_COPIES, dir=state.path))
@@ -179,7 +168,7 @@ def _read_whole(run_dir: RunDir, journal: Journal) -> Run:
 
 
 def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
-    """Build the file beside the journal, on a disk that has room for one, and copy it."""
+    """Next to the journal, on a disk that has room for one, then copy it."""
     building = run_dir.path / "export.db"
     try:
         _remove(building)
@@ -199,7 +188,7 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
 
 
 def _copy_out(source: int, file: Path) -> None:
-    """Copy an open file to a new one, or through a stream."""
+    """To a new file, or through a stream."""
     place = find_place(file)
     if not place.is_stream:
         copy_new(source, file)
@@ -209,11 +198,7 @@ def _copy_out(source: int, file: Path) -> None:
 
 
 def _check_place(file: Path) -> None:
-    """Check that a file can be made, before a run is given up for it.
-
-    Raises:
-        RunProblem: a file exists there, or its folder cannot be written to.
-    """
+    """Check that a file can be made, before a run is given up for it."""
     try:
         place = find_place(file)
         if place.old is not None:
@@ -229,7 +214,7 @@ def _check_place(file: Path) -> None:
 
 
 def _copy_into(new: Journal, journal: Journal) -> None:
-    """Copy the events, and the commands that are not answered yet."""
+    """With the commands that are not answered yet."""
     entries = journal.entries()
     while chunk := list(islice(entries, _CHUNK)):
         new.copy(chunk)
@@ -307,12 +292,12 @@ def _take_back(
 
 
 def _is_cut_off(run_dir: RunDir) -> bool:
-    """Whether a killed import left this folder: it is empty."""
+    """A killed import left this folder: it is empty."""
     return not any(run_dir.path.iterdir())
 
 
 def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
-    """Whether a run has this first event, and was not exported."""
+    """A run has this first event, and was not exported."""
     try:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:
             if journal.first() != first:
@@ -324,11 +309,7 @@ def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
 
 
 def _check_extends(run_dir: RunDir, export: Export, clock: Clock) -> None:
-    """Check that a run was exported, and that the file has all of its events.
-
-    Raises:
-        RunRefused: either does not hold.
-    """
+    """Check that a run was exported, and that the file has all of its events."""
     if not _extends(run_dir, export, clock):
         raise RunRefused(
             f"run {run_dir.name} is here already, and this file does not continue it. "
@@ -351,10 +332,7 @@ def _extends(run_dir: RunDir, export: Export, clock: Clock) -> bool:
 
 
 def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:
-    """Put a journal of the same events, and of the import, into the run's folder.
-
-    The journal is a new file: nothing else in a file from elsewhere is taken over.
-    """
+    """Into a new journal: nothing else in a file from elsewhere is taken over."""
     me = this_process()
     event = Imported(host=me.host, user=me.user, connection=dict(connection))
     new = export.journal.with_name("imported.db")

@@ -67,7 +67,7 @@ class LiveRunsRecording:
 
     @property
     def going_on(self) -> bool:
-        """Whether a run still has something to do, and is not paused."""
+        """A run still has something to do, and is not paused."""
         runs = (follower.run for follower, _ in self._followed.values())
         return any(not run.ended and (run.tracks_in_flight or not run.pauses.whole) for run in runs)
 
@@ -105,7 +105,7 @@ class LiveRunsRecording:
             self._forget(name)
 
     def _read(self) -> list[tuple[RunRecording, list[JournalEntry]]]:
-        """Return the new entries of the runs on the session's cluster; forget those that ended."""
+        """New entries on the session's cluster; forget the runs that ended."""
         self.problem = None
         live = self._live()
         for name in live - self._followed.keys():
@@ -147,10 +147,8 @@ class LiveRunsRecording:
 class SeenPoll(msgspec.Struct, frozen=True):
     """One recorded poll, folded."""
 
-    entries: Sequence[JournalEntry]
-    """The journal's entries since the poll before; the run has applied them."""
-    before: Progress
-    """The progress just before the poll."""
+    entries: Sequence[JournalEntry]  # since the poll before; the run has applied them
+    before: Progress  # just before the poll
     progress: Progress
     observation: Observation
 
@@ -187,41 +185,35 @@ def replay_recording(
         yield SeenPoll(applied, before, progress, item.what)
 
 
-EVERY_S = 20.0
-"""Seconds between two writes: an engine that is killed leaves what it knew at the last one."""
+EVERY_S = 20.0  # between two writes: an engine that is killed leaves the last one
 _MOST_BYTES = 16 * 1024**2
 
 log = logging.getLogger(__name__)
 
 
 class KeptSpeed:
-    """Keeps what a run has shown so far. A file that cannot be written disturbs no run.
-
-    Args:
-        shown: returns what the present engine has seen; None before its first poll.
-    """
+    """Keeps what a run has shown; `shown` is None before a poll. A failing file disturbs no run."""
 
     def __init__(
         self, folder: RunDir, clock: Clock, shown: Callable[[], SpeedShown | None]
     ) -> None:
         self._path, self._clock, self._shown = folder.speed, clock, shown
-        self._before = read_kept(folder.speed)
-        """What earlier engines of the run have seen."""
+        self._before = read_kept(folder.speed)  # what earlier engines of the run have seen
         self._written_s: float | None = None
         self._problem: str | None = None
 
     def through(self, source: ObservationSource) -> ObservationSource:
-        """Return a source that keeps, now and then, what the polls before have shown."""
+        """Now and then, what the polls before have shown."""
         return _KeepingSource(source, self)
 
     def write_if_due(self) -> None:
-        """Write the file, unless it was written just now."""
+        """Unless it was written just now."""
         now_s = self._clock.monotonic()
         if self._written_s is None or now_s - self._written_s >= EVERY_S:
             self.write()
 
     def write(self) -> None:
-        """Write the file, also if nothing was copied: then no one looks for it in the journal."""
+        """Also if nothing was copied: then no one looks for it in the journal."""
         shown = self._shown()
         if shown is None:
             return

@@ -47,11 +47,7 @@ def rollback_plan(run: Run) -> Plan:
 
 
 def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
-    """Write the rollback plan beside the journal of a new run.
-
-    Raises:
-        RunProblem: the plan cannot be written.
-    """
+    """Write the rollback plan of a new run. Raises RunProblem: it cannot be written."""
     planned = (
         each for event in first if isinstance(event, PlannedPart) for each in event.partitions
     )
@@ -98,31 +94,26 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     plan: Plan
-    plan_name: str
-    """The name of the plan's file."""
-    source: str = ""
-    """What findings call the plan, cleaned for the terminal; empty for the name of its file."""
+    plan_name: str  # the file's name
+    source: str = ""  # what findings call the plan, cleaned for the terminal; empty: its file
     limits: Limits
     allowed: Allowances
     options: RunOptions = RunOptions()
-    concurrent: bool = False
-    """Whether the run may go on beside another live run of the cluster."""
+    concurrent: bool = False  # it may go on next to another live run of the cluster
     until: datetime | None = None
-    rate: Rate | None = None
-    """Bytes a second into each broker for estimates, where the operator names them."""
-    left_out: tuple[Finding, ...] = ()
-    """What was left out of the plan before."""
+    rate: Rate | None = None  # into each broker, for estimates, where the operator names them
+    left_out: tuple[Finding, ...] = ()  # of the plan, before
     created: Mapping[TopicPartition, PartitionState] = {}
-    """Partitions that are to be created, empty, before the run: as they will be."""
+    """Created empty before the run: as they will be."""
     asked_for: frozenset[FindingKind] = frozenset()
-    """Findings of these kinds are what the operator asked for, and are not shown."""
+    """The operator asked for these findings: not shown."""
 
     @property
     def terms(self) -> Terms:
         return self.options.terms(self.limits, self.allowed, self.name)
 
     def preview_base(self, facts: ClusterFacts, need: NeededPermission = TO_START) -> PreviewBase:
-        """Return what previews of its plan begin with, on a cluster as it was read."""
+        """What previews of its plan begin with, on a cluster as it was read."""
         source = self.source or self.plan_name
         return PreviewBase(self.plan, facts, source=source, need=need, rate=self.rate)
 
@@ -151,16 +142,7 @@ def prepare_run(
     *,
     connection: Mapping[str, str] | None = None,
 ) -> list[AnyRunEvent]:
-    """Check a new run against its cluster, and return the first events of its journal.
-
-    Args:
-        facts: the cluster, read just now.
-        connection: the options that name the cluster on a command line.
-
-    Raises:
-        RunRefused: the plan cannot be carried out, and every problem is named; or nothing measures
-            the objective.
-    """
+    """Return a run's first events, checked just now. RunRefused: every problem, or no figure."""
     options = new.options
     if (problem := options.figure_problem(options.throttle.objective)) is not None:
         raise RunRefused(f"nothing was sent: {problem}")
@@ -199,12 +181,7 @@ def reserve_start(
 
 
 def make_run(state: StateDir, name: str, first: Sequence[AnyRunEvent], clock: Clock) -> RunDir:
-    """Make a run's folder with its journal and rollback plan: with both, or not at all.
-
-    Raises:
-        RunRefused: the name is taken.
-        RunProblem: the files cannot be written.
-    """
+    """Make a run's folder, whole or not at all. RunRefused: the name is taken; RunProblem."""
     run = state.create_run(name)
     try:
         with Journal.create(run.journal, clock) as journal:

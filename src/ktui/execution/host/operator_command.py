@@ -26,13 +26,10 @@ from ktui.secret_variables import without_secrets
 
 log = logging.getLogger(__name__)
 
-_MOST_BYTES = 4096
-"""Bytes that are kept of what a command prints: the last ones."""
+_MOST_BYTES = 4096  # kept of what a command prints: the last ones
 _READ_BYTES = 1 << 16
-_LAST_READS = 16
-"""Reads, at most, of what is left in a pipe: a child may go on printing after the command."""
-_LOOK_S = 0.1
-"""Seconds between two looks whether a command has ended while a child keeps its output open."""
+_LAST_READS = 16  # at most, of what is left in a pipe: a child may go on printing after the command
+_LOOK_S = 0.1  # between two looks whether a command ended while a child keeps its output open
 _LONGEST_WORDS = 200
 _WATCHER = """
 read group && [ "$group" ] || exit
@@ -50,11 +47,7 @@ class CommandProblem(ValueError):
 
 
 def split_command(text: str) -> list[str]:
-    """Split a command line into words as a shell would, without a shell.
-
-    Raises:
-        CommandProblem: a quote is not closed, or there is no word.
-    """
+    """Split a command line as a shell would. CommandProblem: an open quote, or no word."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -65,11 +58,7 @@ def split_command(text: str) -> list[str]:
 
 
 def resolve_command(text: str) -> str:
-    """Return a command line with the whole path of its program, for a process elsewhere.
-
-    Raises:
-        CommandProblem: the line cannot be split, or its program cannot be run.
-    """
+    """Give a line its program's whole path, to run elsewhere. CommandProblem: it cannot be run."""
     program, *arguments = split_command(text)
     found = shutil.which(os.path.expanduser(program))  # noqa: PTH111 - a bare name has no path
     if found is None:
@@ -93,11 +82,7 @@ def run_command(
 
 
 def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | None]:
-    """Run a command once, and return the end of its standard output, and what went wrong.
-
-    Args:
-        timeout_s: seconds after which the command is killed, with its children.
-    """
+    """Return the end of its output, and what went wrong; killed with children after `timeout_s`."""
     return _run(words, timeout_s, b"", 0)
 
 
@@ -125,7 +110,7 @@ def _run(
 
 
 def _outcome(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, str | None]:
-    """Wait for a command, and return the end of its standard output, and what went wrong."""
+    """Return the end of the standard output, and what went wrong."""
     assert process.stdout is not None  # noqa: S101 - for mypy: both were asked for
     assert process.stderr is not None  # noqa: S101
     output, errors = bytearray(), bytearray()
@@ -146,13 +131,7 @@ def _outcome(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, s
 def _follow(
     process: subprocess.Popen[bytes], pipes: Mapping[IO[bytes], bytearray], timeout_s: float
 ) -> int:
-    """Wait for a command while keeping the end of what it prints, and return its exit code.
-
-    A child that it leaves behind may keep the pipes open, and nothing waits for that.
-
-    Raises:
-        subprocess.TimeoutExpired: the command has not ended in time.
-    """
+    """Keep the end of what it prints; nothing waits for a child with its pipes. TimeoutExpired."""
     until_s = time.monotonic() + timeout_s
     with selectors.DefaultSelector() as reading:
         for pipe in pipes:
@@ -174,7 +153,7 @@ def _follow(
 
 
 def _read(pipe: IO[bytes], end: bytearray) -> bool:
-    """Read what is in a pipe, and keep the end of it; return whether there was anything."""
+    """Keep the end of what a pipe has; return whether there was anything."""
     try:
         chunk = os.read(pipe.fileno(), _READ_BYTES)
     except BlockingIOError:
@@ -232,18 +211,14 @@ def _last_line(errors: bytes) -> str:
 
 
 class HelperThread:
-    """A thread beside the engine, which is begun again where it has died or could not begin.
-
-    Args:
-        serve: what it does, for as long as the process lives.
-    """
+    """A thread for `serve`, begun again where it has died or could not begin."""
 
     def __init__(self, serve: Callable[[], None]) -> None:
         self._serve = serve
         self._thread: threading.Thread | None = None
 
     def keep_alive(self) -> str:
-        """Begin the thread unless it lives, and return why it cannot begin; empty if it lives."""
+        """Return why it cannot begin; empty if it lives."""
         if self._thread is not None and self._thread.is_alive():
             return ""
         if self._thread is not None:
@@ -258,12 +233,9 @@ class HelperThread:
         return ""
 
 
-TIMEOUT_S = 10.0
-"""Seconds after which the command is killed, which counts as a failure."""
-EVERY_S = 5.0
-"""Seconds between two runs of the command."""
-LATE_S = 5.0
-"""Seconds by which a run may be late; after that the last success says nothing any more."""
+TIMEOUT_S = 10.0  # until the command is killed, which counts as a failure
+EVERY_S = 5.0  # between two runs of the command
+LATE_S = 5.0  # by which a run may be late; then the last success says nothing any more
 
 
 class WhileCommand:
@@ -278,18 +250,12 @@ class WhileCommand:
         self._changed = threading.Condition()
         self._thread = HelperThread(self._serve)
         self._command = ""
-        self._words: Sequence[str] = ()
-        """The present command; empty for none, and for one that cannot be split."""
-        self._problem: str | None = None
-        """Why no step may begin; None if the command has succeeded."""
-        self._ended_s = 0.0
-        """When the last run of the present command ended."""
+        self._words: Sequence[str] = ()  # empty for none, and for one that cannot be split
+        self._problem: str | None = None  # why no step may begin; None if it succeeded
+        self._ended_s = 0.0  # the last run of the present command
 
     def forbids(self, command: str) -> str | None:
-        """Return why a command lets no step begin; None if it does, or if it is empty.
-
-        The first call for a command starts it, and no longer runs the one before.
-        """
+        """None: a step may begin. A new command begins here, and ends the one before."""
         with self._changed:
             if command != self._command:
                 self._command, self._words = command, ()
@@ -304,7 +270,7 @@ class WhileCommand:
             return self._problem
 
     def _begin(self, command: str) -> str:
-        """Let a command be run, and return why no step may begin yet."""
+        """Return why no step may begin yet."""
         try:
             self._words = split_command(command)
         except CommandProblem as problem:
@@ -338,10 +304,8 @@ def _name(words: Sequence[str]) -> str:
     return f"--while {clean(Path(words[0]).name)}"
 
 
-MOST_WAITING = 100
-"""Notices that wait for the command, at most; the oldest are dropped first."""
-CLOSING_S = 20.0
-"""Seconds that the last notices get when the engine ends."""
+MOST_WAITING = 100  # at most; the oldest are dropped first
+CLOSING_S = 20.0  # for the last notices when the engine ends
 
 
 class EventCommand:
@@ -364,7 +328,7 @@ class EventCommand:
         self._thread = HelperThread(self._serve)
 
     def send(self, notice: bytes) -> None:
-        """Let the command have a notice on its standard input; returns at once."""
+        """On its standard input; returns at once."""
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:
                 self._waiting.popleft()

@@ -26,9 +26,7 @@ from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Started
 from ktui.json_text import checked_moment, decode_untrusted
 
-_PATIENCE_S = 0.5
-"""Seconds before a lock counts as held: a process that asks for the holder also locks for a moment.
-"""
+_PATIENCE_S = 0.5  # until a lock counts as held: who asks for the holder also locks for a moment
 _START_PATIENCE_S = 30.0
 _RETRY_S = 0.02
 _MOST_BYTES = 4096
@@ -41,20 +39,18 @@ class Holder(msgspec.Struct, frozen=True):
     pid: int
     host: str
     user: str
-    since: datetime
-    """Aware, UTC."""
+    since: datetime  # aware, UTC
 
     def __post_init__(self) -> None:
         checked_moment(self.since)
 
     def __str__(self) -> str:
-        """Name the process: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"process {self.pid} of {self.user} on {self.host}, since {since}"
 
     @property
     def short(self) -> str:
-        """The process in short, as the author of a command: "ada@ops1 (4711)"."""
+        """As the author of a command: "ada@ops1 (4711)"."""
         return f"{self.user}@{self.host} ({self.pid})"
 
 
@@ -94,19 +90,12 @@ class Ownership:
         self._watch(run.journal)
 
     def watch_journal(self) -> None:
-        """Remember which files the journal consists of, for `lost` to compare with the disk.
-
-        Call this once the journal is open, because a damaged journal is replaced before that.
-        """
+        """Remember its files, for `lost`; once it is open, for a damaged one is replaced before."""
         self._watch(self.run.journal)
         self._watch(sqlite_side_files(self.run.journal)[0])
 
     def lost(self) -> str | None:
-        """Return what was removed or replaced under the owner; None while all is as it was.
-
-        After an answer other than None the caller must send nothing more. Another process may own
-        the run, or read another journal. A call costs a few `stat` calls.
-        """
+        """What was removed or replaced; then send nothing more: another process may own the run."""
         for path, seen in self._seen.items():
             try:
                 same = _identity(path.stat()) == seen
@@ -123,7 +112,7 @@ class Ownership:
             self._seen[path] = _identity(path.stat())
 
     def release(self) -> None:
-        """Let another process take the run. Only the first call does anything."""
+        """Only the first call does anything."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -195,11 +184,7 @@ def holder(run: RunDir) -> Holder | None:
 
 
 def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
-    """Return the runs of a cluster that a process owns, and owned ones of an unknown cluster.
-
-    Raises:
-        RunProblem: the state directory or a lock cannot be read.
-    """
+    """Return owned runs of a cluster, or of an unknown one. RunProblem: a lock is not readable."""
     folders = [*state_dir.run_dirs(), *state_dir.removed_runs()]
     held = [(run, holder(run)) for run in folders]
     return [
@@ -234,11 +219,7 @@ def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]
 
 
 def _lock_or_refuse(run: RunDir) -> int:
-    """Lock a run.
-
-    Raises:
-        OwnedElsewhere: another process has the lock.
-    """
+    """Raises OwnedElsewhere."""
     while (file := lock_file(run.lock, _PATIENCE_S)) is None:
         other = holder(run)
         if other is not None:
@@ -265,7 +246,7 @@ def lock_file(path: Path, patience_s: float) -> int | None:
 
 
 def _is_same_file(path: Path, file: int) -> bool:
-    """Whether a file was not removed or replaced between its opening and its locking."""
+    """Not removed or replaced between its opening and its locking."""
     try:
         return _identity(path.stat()) == _identity(os.fstat(file))
     except OSError:
@@ -300,7 +281,6 @@ def _holder(file: int, path: Path) -> Holder | None:
 
 
 def _cluster_of(run: RunDir) -> str | None:
-    """Return the cluster of a run; None if its journal does not name one."""
     try:
         with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
             first = journal.first()

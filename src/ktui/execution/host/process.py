@@ -26,8 +26,7 @@ from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
 
 _SHORTEST_S = 30.0
-_POLLS = 5
-"""A silence of fewer polls means nothing: an answer may be slow."""
+_POLLS = 5  # a silence of fewer polls means nothing: an answer may be slow
 
 
 class Heartbeat:
@@ -37,7 +36,7 @@ class Heartbeat:
         self._path = run.last_poll
 
     def beat(self) -> None:
-        """Record that a poll has just ended; if that cannot be recorded, the run goes on."""
+        """A poll has just ended; if that cannot be recorded, the run goes on."""
         with suppress(OSError):
             file = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
             try:
@@ -71,7 +70,7 @@ _MOST_BYTES = 4096
 
 
 _INNOCENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (?:DEBUG|INFO) ")
-"""The beginning of a line of the log that reports what goes as it should, and its time in UTC."""
+"""A log's line about what goes as it should, with its time in UTC."""
 
 
 def engine_death(folder: RunDir, run: Run) -> str:
@@ -97,15 +96,12 @@ def engine_death(folder: RunDir, run: Run) -> str:
 
 
 def possible_causes(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a log that may say why its process has ended.
-
-    These are the warnings and errors, and what the interpreter wrote.
-    """
+    """Return the lines that may say why a process ended: warnings, errors, the interpreter's."""
     return [line for line in lines if line.strip() and not _INNOCENT.match(line)]
 
 
 def _last_line(folder: RunDir, since: datetime) -> str:
-    """Return the last line of the engine's log, if that engine wrote it."""
+    """If that engine wrote it."""
     try:
         with folder.log.open("rb") as log:
             status = os.fstat(log.fileno())
@@ -119,13 +115,11 @@ def _last_line(folder: RunDir, since: datetime) -> str:
 
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")
-"""The start of the command line; -P keeps files of the current folder from passing for modules."""
-_PATIENCE_S = 300.0
-"""Seconds to wait. An engine reads its whole journal first: some 20 s for a million events."""
+"""-P keeps files of the current folder from passing for modules."""
+_PATIENCE_S = 300.0  # an engine reads its whole journal first: some 20 s for a million events
 _PAUSE_S = 0.05
 _LAST_WORDS = 3
-_OPEN_FILES = Path("/dev/fd")
-"""Contains a name for each open file of this process, on Linux and on a Mac."""
+_OPEN_FILES = Path("/dev/fd")  # a name for each open file of this process, on Linux and on a Mac
 _STANDARD_ERROR = 2
 
 
@@ -148,7 +142,6 @@ class EngineProcess:
 
     @property
     def gone(self) -> bool:
-        """Whether the process has ended."""
         if not self._gone:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -161,17 +154,17 @@ class EngineProcess:
 
     @property
     def ended_well(self) -> bool:
-        """Whether the process has ended with exit code 0, or its exit code is not known."""
+        """With exit code 0, or its exit code is not known."""
         return self.gone and not self._code
 
     @property
     def killed(self) -> bool:
-        """Whether a signal has ended the process, without a last word of its own."""
+        """By a signal, without a last word of its own."""
         return self.gone and (self._code or 0) < 0
 
     @property
     def last_words(self) -> str:
-        """How the process ended: the signal that ended it, or the last lines of its log."""
+        """The signal that ended it, or the last lines of its log."""
         if self._code is not None and self._code < 0:
             return f"it was ended by {exit_text(self._code)}"
         try:
@@ -186,7 +179,7 @@ class EngineProcess:
         return "\n".join(possible_causes(lines)[-_LAST_WORDS:]) or "its log names no error"
 
     def leave(self) -> None:
-        """Make the process leave the run at once; what is in flight goes on."""
+        """At once; what is in flight goes on."""
         if not self.gone:
             os.kill(self.pid, signal.SIGTERM)
 
@@ -195,14 +188,7 @@ class EngineProcess:
 
 
 def start_engine(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
-    """Start the engine of a run, and return once it owns the run.
-
-    Args:
-        run: the folder of the run; its journal has its first events.
-
-    Raises:
-        RunProblem: the engine could not be started, or has died; with its own words.
-    """
+    """Return once the engine owns the run, which has its first events. Raises RunProblem."""
     with RunFollower(run.journal) as follower:
         follower.refresh()
         engine = EngineProcess(run, arguments)
@@ -253,7 +239,7 @@ def _spawned(run: RunDir, arguments: Sequence[str]) -> int:
 
 
 def _wait_until_owned(engine: EngineProcess, follower: RunFollower) -> bool:
-    """Wait until the engine has journaled that it owns the run; False if it never does."""
+    """By the journal; False if it never does."""
     owned = False
 
     def settled() -> bool:
@@ -285,8 +271,7 @@ def _log_now(run: RunDir) -> os.stat_result | None:
 class AttachedEngine:
     """An engine that owns a run already, and that ends whether or not somebody follows it."""
 
-    killed = False
-    """How the process of somebody else has ended is not known."""
+    killed = False  # not known of a process of somebody else
 
     def __init__(self, run: RunDir, holder: Holder) -> None:
         self.run = run

@@ -22,8 +22,7 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.regular_files import open_regular
 from ktui.inputfile import Unreadable, expand_home
 
-MOUNTS = Path("/proc/mounts")
-"""Linux lists its mounts here, in fstab(5)'s format; on other systems nothing is known."""
+MOUNTS = Path("/proc/mounts")  # Linux's list, in fstab(5)'s format; elsewhere nothing is known
 
 _NETWORK = re.compile(
     r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs|orangefs|pvfs2"
@@ -32,8 +31,7 @@ _NETWORK = re.compile(
     r"|juicefs|wekafs|vmhgfs-fuse|mount-s3|blobfuse2?|geesefs|seaweedfs|moosefs|mfs|nfs.*)"
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
-STATE_DIR = "KTUI_STATE_DIR"
-"""The environment variable that names the state directory if no option does."""
+STATE_DIR = "KTUI_STATE_DIR"  # where no option names it
 LONGEST_NAME = 100
 _ROOT = 0
 _WRITTEN_BY_OTHERS = 0o022
@@ -89,7 +87,7 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """Output of the run's processes, beside the journal."""
+        """Output of the run's processes, next to the journal."""
         return self.path / "engine.log"
 
     @property
@@ -108,12 +106,12 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def last_poll(self) -> Path:
-        """An empty file that is touched after each poll of the run's process."""
+        """Empty; touched after each poll of the run's process."""
         return self.path / "last-look"
 
     @property
     def lock(self) -> Path:
-        """The lock of the run's owner; it is outside the folder, so that it outlasts the folder."""
+        """Outside the folder, so that it outlasts it."""
         return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
 
 
@@ -128,26 +126,25 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def locks(self) -> Path:
-        """The folder of the locks of runs, and of starts on a cluster."""
+        """Of runs, and of starts on a cluster."""
         return self.path / _LOCKS
 
     @property
     def recordings(self) -> Path:
-        """The folder of the recordings by views and `ktui record`."""
+        """By views and `ktui record`."""
         return self.path / "recordings"
 
     @property
     def redaction_key(self) -> Path:
-        """The key that hides names, in the same way in all recordings."""
+        """Hides names, in the same way in all recordings."""
         return self.path / "redaction.key"
 
     @property
     def id_file(self) -> Path:
-        """The random id of the state directory, by which clusters know it as their owner."""
+        """A random id, by which clusters know their owner."""
         return self.path / "id"
 
     def cluster_note(self, kind: str, cluster_id: str) -> Path:
-        """Return the file that keeps one kind of note on a cluster."""
         return self.path / kind / f"{_NOT_IN_IDS.sub('-', cluster_id)}.json"
 
     def check(self) -> None:
@@ -173,7 +170,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def of_another(self) -> str | None:
-        """The owner of the folder, in words; None if the folder is ours, or does not exist yet."""
+        """The owner, in words; None if the folder is ours, or does not exist yet."""
         found = _stat(self.path)
         if found is None or found.st_uid == os.geteuid():
             return None
@@ -181,23 +178,14 @@ class StateDir(msgspec.Struct, frozen=True):
         return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
 
     def run(self, name: str) -> RunDir:
-        """Return the folder of a run of that name, whether or not there is one.
-
-        Raises:
-            StateDirProblem: no run can have that name.
-        """
+        """Whether or not there is one. Raises StateDirProblem: no run can have that name."""
         problem = run_name_problem(name)
         if problem is not None:
             raise StateDirProblem(problem)
         return RunDir(self.runs / name)
 
     def free_name(self, name: str) -> str:
-        """Return a name after checking that a new run can have it.
-
-        Raises:
-            StateDirProblem: no run can have that name, there is one already, or the state directory
-                cannot be used.
-        """
+        """Return a name that a new run can have. Raises StateDirProblem: not allowed, or taken."""
         self.check()
         if self.run(name).path.exists():
             raise _name_taken(name)
@@ -223,11 +211,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return folder
 
     def make(self, folder: Path) -> None:
-        """Make a folder of this state directory if it is missing, readable by its owner only.
-
-        Raises:
-            StateDirProblem: the folder cannot be made or written to.
-        """
+        """If missing, readable by its owner only. Raises StateDirProblem."""
         try:
             make_folder(folder)
         except OSError as error:
@@ -237,11 +221,7 @@ class StateDir(msgspec.Struct, frozen=True):
             raise StateDirProblem(f"{folder}: may not be written to. {fix}")
 
     def run_dirs(self) -> list[RunDir]:
-        """Return the folders of all runs, by name; none if there is no state directory yet.
-
-        Raises:
-            StateDirProblem: the state directory cannot be read.
-        """
+        """By name; none without a state directory. Raises StateDirProblem: not readable."""
         try:
             return [RunDir(path) for path in sorted(self.runs.iterdir())]
         except FileNotFoundError:
@@ -250,11 +230,7 @@ class StateDir(msgspec.Struct, frozen=True):
             raise _problem(self.runs, "read", error) from None
 
     def removed_runs(self) -> list[RunDir]:
-        """Return the runs whose locks exist, and whose folders do not.
-
-        Raises:
-            StateDirProblem: the folder of the locks cannot be read.
-        """
+        """Their locks exist, and their folders do not. Raises StateDirProblem: not readable."""
         try:
             locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
         except OSError as error:
@@ -264,11 +240,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
 
 def refuse_network(path: Path) -> None:
-    """Check that a folder is on a disk of this machine; the folder need not exist.
-
-    Raises:
-        StateDirProblem: it is on a network file system, whose locks and syncs mean little.
-    """
+    """Check that a folder, there or not, is on a local disk: else locks and syncs mean little."""
     kind = file_system_of(path)
     if kind is not None and is_network(kind):
         raise StateDirProblem(
@@ -303,10 +275,7 @@ def resolve_state_dir(option: Path | str | None) -> StateDir:
 
 
 def run_name_problem(name: str) -> str | None:
-    """Return why no run can have this name; None if one can.
-
-    A run's name is the name of a folder, and appears in commands.
-    """
+    """Return why no run can have this name: it names a folder, and appears in commands."""
     shown = clean(name[:LONGEST_NAME])
     if not name:
         return "a run's name cannot be empty"
@@ -358,16 +327,11 @@ class _Id(msgspec.Struct):
     """The contents of the file."""
 
     id: str
-    inode: int
-    """The inode of the file itself."""
+    inode: int  # of the file itself
 
 
 def read_id(state: StateDir) -> str | None:
-    """Return the id of a state directory; None if it has none yet. Nothing is created.
-
-    Raises:
-        StateDirProblem: the file of the id cannot be read.
-    """
+    """Return a state directory's id, if it has one. Raises StateDirProblem: not readable."""
     path = state.id_file
     try:
         file = open_regular(path, os.O_RDONLY)
@@ -385,11 +349,7 @@ def read_id(state: StateDir) -> str | None:
 
 
 def ensure_id(state: StateDir) -> str:
-    """Return the id of a state directory, and create one if it has none of its own yet.
-
-    Raises:
-        StateDirProblem: the state directory cannot be used.
-    """
+    """Return a state directory's own id, or create it. Raises StateDirProblem: unusable."""
     if (known := read_id(state)) is not None:
         return known
     state.check()
@@ -403,7 +363,6 @@ def ensure_id(state: StateDir) -> str:
 
 @contextmanager
 def _exclusive(folder: Path) -> Iterator[None]:
-    """Keep other processes from making an id for the same folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -413,7 +372,6 @@ def _exclusive(folder: Path) -> Iterator[None]:
 
 
 def _make_id(path: Path) -> str:
-    """Put a new id in place, as a whole file."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)
     file = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

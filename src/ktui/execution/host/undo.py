@@ -22,7 +22,6 @@ class Undo(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What it changes: "P 10 -> 4", "80 MB/s into each broker -> none"."""
         event = self.change.event
         if isinstance(event, LimitsChanged):
             return limit_changes_text(event.new, event.old)
@@ -30,11 +29,7 @@ class Undo(msgspec.Struct, frozen=True):
 
 
 def undo_limits(run: Run) -> Undo:
-    """Return the undo of the last change of the limits.
-
-    Raises:
-        RunRefused: there is no such change, or somebody else has made it.
-    """
+    """Return the undo of the last change of the limits. RunRefused: none, or somebody else's."""
     change = _own(run, run.limits_change, "limits")
     old, new = change.event.old, change.event.new
     command = SetLimits(_differing(old, new), _differing_brokers(old, new), instead_of=new)
@@ -59,11 +54,7 @@ def undo_throttle(run: Run) -> Undo:
 
 
 def undo_last(run: Run) -> Undo:
-    """Return the undo of the last change of either.
-
-    Raises:
-        RunRefused: there is no such change, or somebody else has made it or set a rate since.
-    """
+    """Return the undo of the last change of either. RunRefused: as the two above."""
     limits, throttle = run.limits_change, run.throttle_change
     if limits is None and throttle is None:
         raise RunRefused(
@@ -92,7 +83,7 @@ def _own(run: Run, change: Change[ChangeT] | None, what: str) -> Change[ChangeT]
 
 
 def _operator(who: str) -> str:
-    """Return who a process belongs to, for it may have been another view: "ada@ops1"."""
+    """Who a process belongs to, for it may have been another view: "ada@ops1"."""
     return who.rpartition(" (")[0]
 
 

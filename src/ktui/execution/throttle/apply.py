@@ -46,10 +46,9 @@ from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Reco
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.flows import Flows
 
-KEEPS_S = 5.0
-"""Seconds for which a broker that receives nothing keeps its share of the budget."""
+KEEPS_S = 5.0  # seconds for which a broker that receives nothing keeps its share of the budget
 SETTLES_S = 22.0
-"""Seconds after which a rate shows in what a broker takes in: two windows of Kafka's quotas."""
+"""Seconds until a rate shows in what a broker takes in: two windows of Kafka's quotas."""
 
 
 class ThrottleManager:
@@ -79,25 +78,18 @@ class ThrottleManager:
         self._settings = SettingsWriter(
             run.throttled, ports, source, clock, record, heard=heard, guard=self._guard
         )
-        self._unread: frozenset[ConfigResource] = frozenset()
-        """The topics whose lists could not be read."""
-        self._received_s: dict[int, float] = {}
-        """When each broker was last seen to receive copies."""
+        self._unread: frozenset[ConfigResource] = frozenset()  # their lists could not be read
+        self._received_s: dict[int, float] = {}  # last seen to receive copies
         self._usable: Mapping[int, float] = {}
-        """How much is of use to brokers that could not use their share."""
-        self._shared_s = -inf
-        """When the budget was last shared in another way."""
-        self._read_back_s: dict[SettingKey, float] = {}
-        """When each setting that the run relies on was last read back."""
+        """What is of use to brokers that could not use their share."""
+        self._shared_s = -inf  # when the budget was last shared in another way
+        self._read_back_s: dict[SettingKey, float] = {}  # of settings that the run relies on
 
     def update(self, timelines: CopyTimelines) -> None:
         self._near.update(timelines)
 
     def share(self, seen: Observation, flows: Flows) -> list[BudgetShared]:
-        """Return how the budget is shared from now on; nothing if it stays as it is.
-
-        A broker between two steps keeps its share for a moment.
-        """
+        """Nothing if it stays as it is. A broker between two steps keeps its share for a moment."""
         rates = self._throttled.bounded
         if rates.budget is None:
             return []
@@ -184,14 +176,14 @@ class ThrottleManager:
         return held
 
     def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
-        """Return how many seconds the values read back for steps stay valid; inf without any."""
+        """For how many seconds the values read back for steps stay valid; inf without any."""
         keys = self._due(seen).promised(adding) if self._throttled.in_force else set()
         read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
         return read_s + FOUND_STALE_S - self._clock.monotonic()
 
     @property
     def silent_brokers(self) -> set[int]:
-        """The brokers that have not answered since they got a change of settings."""
+        """They have not answered since they got a change of settings."""
         return self._settings.unanswered.silent
 
     async def _set(self, seen: Observation, *, begins_step: bool) -> None:
@@ -233,7 +225,7 @@ class ThrottleManager:
         }
 
     def _is_touched(self, key: SettingKey) -> bool:
-        """Whether the run has asked for a change of a setting that it owns."""
+        """The run has asked for a change of a setting that it owns."""
         ours = self._throttled.ours.get(key)
         return ours is not None and ours.touched
 
@@ -257,7 +249,7 @@ class ThrottleManager:
         return any(change.resource not in resting for change in changes)
 
     async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
-        """Read the settings that the run relies on, and note changes of them by someone else."""
+        """Read what the run relies on, and note changes of it by someone else."""
         resting, asked_s = self.resting, self._clock.monotonic()
         theirs = {
             key
@@ -289,7 +281,7 @@ class ThrottleManager:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
     def _suspicious(self, seen: Observation) -> set[SettingKey]:
-        """Return the settings of steps in flight that differ in the last poll."""
+        """Settings of steps in flight that differ in the last poll."""
         due = self._due(seen)
         return {
             key
@@ -312,7 +304,7 @@ class ThrottleManager:
 
     @property
     def hindered(self) -> Mapping[ConfigResource, str]:
-        """The topics and brokers that no step may rely on now, each with the reason."""
+        """No step may rely on them now, for the reason given."""
         why: dict[ConfigResource, str] = {}
         for resource in self.resting:
             node = self._settings.unanswered.node(resource)
@@ -326,7 +318,7 @@ class ThrottleManager:
 
     @property
     def denied(self) -> str:
-        """Why throttles may not be set: the missing permission. Empty if none is missing."""
+        """The missing permission; empty if none is missing."""
         return self._settings.denied
 
     def _left_out(
@@ -361,10 +353,7 @@ class ThrottleManager:
         await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 
     def _putting_back(self, key: SettingKey, now: Setting | None) -> ConfigChange | None:
-        """Return the change that restores a setting; None if nothing of the run is left there.
-
-        If a list was not empty before and is now, its owners have removed their entries.
-        """
+        """None if nothing of the run is left there. An emptied list was emptied by its owners."""
         ours, own = self._throttled.ours[key], None if now is None else now.own
         before = None if ours.before is None else ours.before.own
         is_list = key[1] in RATE_OF
@@ -412,12 +401,11 @@ class ThrottleManager:
 
 
 def silent_text(node: int) -> str:
-    """Return why a setting waits that a broker has been asked to change, as text."""
+    """Return why a setting waits that a broker has been asked to change."""
     return f"broker {node} has not answered since it got the change"
 
 
 def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:
-    """Whether the last poll has a setting with the run's values, as far as it was read."""
     resource, name = key
     if name == FOLLOWER_REPLICAS:
         topic = seen.topic_configs.get(resource.name)

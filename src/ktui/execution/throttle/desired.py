@@ -31,14 +31,10 @@ from ktui.max_min import max_min_rates
 from ktui.pacing.situation import Move
 from ktui.progress.timeline import Lane, Role, Timeline
 
-SLACK = 0.1
-"""A share is left as it is while it differs by no more than this part of it."""
-UNUSED = 0.8
-"""A broker that takes in less than this part of its share cannot use all of it."""
-USED = 0.9
-"""From this part of its share on, such a broker may get more again."""
-ROOM = 1.25
-"""How much more than it takes in such a broker keeps, to be able to take in more."""
+SLACK = 0.1  # a share stays while it differs by no more than this part of it
+UNUSED = 0.8  # a broker that takes in less than this part of its share cannot use all of it
+USED = 0.9  # from this part of its share on, such a broker may get more again
+ROOM = 1.25  # how much more than it takes in such a broker keeps, to be able to take in more
 _LEAST = 1_000
 
 
@@ -92,12 +88,9 @@ def _alike(share: int, before: int) -> bool:
     return abs(share - before) <= SLACK * before
 
 
-NEAR_S = 0.5
-"""A replica is near when its lag is at most the bytes of its broker's rate in so many seconds..."""
-NEAR_SHARE = 0.95
-"""... and when it has copied this share of its size: little is copied without a throttle."""
-FAR = 4
-"""A replica that falls back to so many times the lag of `NEAR_S` is throttled again."""
+NEAR_S = 0.5  # near: a lag of at most the bytes of its broker's rate in so many seconds...
+NEAR_SHARE = 0.95  # ... and this share of its size copied: little is copied without a throttle
+FAR = 4  # one that falls back to so many times the lag of `NEAR_S` is throttled again
 
 CopyTimelines = Mapping[TopicPartition, Timeline]
 
@@ -183,18 +176,14 @@ class ThrottleChanges:
         return {broker for wanted in lists for brokers in wanted.values() for broker in brokers}
 
     def removals(self, late: ListEntries = MappingProxyType({})) -> Iterator[ConfigChange]:
-        """Yield the removals of the run's list entries that are not wanted any more.
-
-        Args:
-            late: entries that may have been appended after they were removed.
-        """
+        """Of the run's unwanted entries; `late` ones may have been appended after their removal."""
         for key, ours in self._throttled.ours.items():
             mine = ours.values | (late.get(key, frozenset()) - self._theirs(key))
             if key[1] in RATE_OF and (gone := mine - self._listed(key)):
                 yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
 
     def done_with(self, *, leaving: bool) -> list[SettingKey]:
-        """Return the run's settings that neither steps in flight nor later ones need."""
+        """Those that neither steps in flight nor later ones need."""
         used = {
             (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
             for (_, key), ours in self._throttled.ours.items()
@@ -211,7 +200,7 @@ class ThrottleChanges:
         ]
 
     def rates(self) -> Iterator[ConfigChange]:
-        """Yield the changes that set the rates of brokers with throttled replicas."""
+        """For brokers with throttled replicas."""
         for key in sorted(self._rates() - self._throttled.foreign.keys()):
             if not self._rate_is_set(key):
                 rate = self._throttled.in_force.of(int(key[0].name))
@@ -237,7 +226,7 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
 
     def full_lists(self, tp: TopicPartition) -> list[SettingKey]:
-        """Return the lists that have no room for the entries of a partition's new replicas."""
+        """Those without room for the entries of a partition's new replicas."""
         lists = [(topic_resource(tp.topic), name) for name in RATE_OF]
         return [key for key in lists if key in self._wanted and self._is_full(key, tp)]
 
@@ -247,11 +236,11 @@ class ThrottleChanges:
         return any(len(each) + 1 > self._room[key] for each in lacking)
 
     def unread(self) -> list[SettingKey]:
-        """Return the settings that are about to be changed, and were never read."""
+        """Those that are about to be changed, and were never read."""
         return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
 
     def counted_on(self) -> list[SettingKey]:
-        """Return the lists in which others' entries throttle replicas for the run, or did."""
+        """Those in which others' entries throttle replicas for the run, or did."""
         return [
             key
             for key in self._wanted
@@ -259,7 +248,7 @@ class ThrottleChanges:
         ]
 
     def promised(self, partitions: Collection[TopicPartition]) -> set[SettingKey]:
-        """Return the settings that should throttle the new replicas of some partitions."""
+        """Those that should throttle the new replicas of some partitions."""
         lists = {
             key: {b for tp in partitions for b in wanted.get(tp, ())}
             for key, wanted in self._wanted.items()
@@ -268,7 +257,7 @@ class ThrottleChanges:
         return rates | {key for key, brokers in lists.items() if brokers}
 
     def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
-        """Whether a setting, as just read, has the value that the run relies on."""
+        """As just read, it has the value that the run relies on."""
         value = "" if found is None else found.value
         if key[1] in RATE_OF:
             listed = parse_throttled_list(value)
@@ -278,7 +267,7 @@ class ThrottleChanges:
         return own is not None and own in (str(rate), self._throttled.foreign.get(key))
 
     def in_force(self, tp: TopicPartition) -> bool:
-        """Whether every rate and list entry to throttle a partition's new replicas is set."""
+        """Every rate and list entry to throttle a partition's new replicas is set."""
         return all(
             self._entry_is_set(key, tp, b)
             and self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))
@@ -330,7 +319,7 @@ class ThrottleChanges:
 
     @cached_property
     def _present(self) -> Mapping[SettingKey, frozenset[str]]:
-        """The entries that are certainly in each list."""
+        """Those that are certainly in each list."""
         bound = {key: self._bound_by_others(key) for key in self._wanted}
         ours = {key: self._ours(key) for key in self._wanted}
         return {k: bound[k] if ours[k].unsure else ours[k].values | bound[k] for k in bound}
@@ -390,5 +379,5 @@ def joining(
 
 
 def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> BrokerSet:
-    """Leave out brokers that are down: no rate can be set on them until they are back."""
+    """No rate can be set on brokers that are down until they are back."""
     return frozenset(replicas) - frozenset(() if state is None else state.offline)

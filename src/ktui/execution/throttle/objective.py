@@ -33,8 +33,7 @@ class Margin:
 
     def __init__(self) -> None:
         self._log = _MARGIN_AT_FIRST
-        self.learners = 1
-        """How many rates learn it together."""
+        self.learners = 1  # how many rates learn it together
 
     @property
     def aim(self) -> float:
@@ -55,31 +54,22 @@ class Margin:
         self._log = min(max(self._log + _LEARNS / self.learners * step, 0.0), _MOST)
 
 
-WINDOW_S = 10.0
-"""Seconds of one window, which has one figure."""
-_DEAD = 1
-"""Windows after a change of the rate that do not show it yet."""
+WINDOW_S = 10.0  # each has one figure
+_DEAD = 1  # windows after a change of the rate that do not show it yet
 _MEAN_OF, _FEWEST, _FEW = 12, 3, 2
 """The last windows whose mean decides, the fewest, and those that decide alone where their mean is
 above the objective itself."""
-_CLEARLY = 0.5
-"""With a mean below this part of what is aimed at, one window is enough."""
-BAND = 0.8
-"""From this part of what is aimed at on, the rate stays."""
+_CLEARLY = 0.5  # with a mean below this part of the aim, one window is enough
+BAND = 0.8  # from this part of the aim on, the rate stays
 _MIDDLE = (1 + BAND) / 2
 _DOWN_LEAST, _DOWN_MOST = 0.95, 0.5
-_UP_LEAST, _UP_MOST = 1.03, 2.0
-"""A step goes as far as the figure asks for, within these."""
+_UP_LEAST, _UP_MOST = 1.03, 2.0  # a step goes as far as the figure asks for, within these
 _POWER, _AT_FIRST = 2.0, 1.5
-"""The figure is taken to rise with this power of the rate, and with less until it was too high."""
-_FAR_OVER = 2.0
-"""So many times the objective, and the rate goes down at once."""
-_UNUSED = 0.8
-"""With less than this part of the rate in use, something else is slower: the rate stays."""
-LEAST_FIGURE = 1e-6
-"""A figure that is lower counts as this: its logarithm is needed."""
-_MISSING = 2
-"""So many windows without a figure, and the rate is the floor."""
+"""The figure is taken to rise with this power of the rate; less until it was too high."""
+_FAR_OVER = 2.0  # so many times the objective, and the rate goes down at once
+_UNUSED = 0.8  # with less of the rate in use, something else is slower: it stays
+LEAST_FIGURE = 1e-6  # a figure that is lower counts as this: its logarithm is needed
+_MISSING = 2  # so many windows without a figure, and the rate is the floor
 
 
 class RateControl:
@@ -95,19 +85,16 @@ class RateControl:
     def __init__(self, below: float, rate: int = FLOOR, margin: Margin | None = None) -> None:
         self._below = below
         self._margin = margin or Margin()
-        self.rate = rate
-        """Bytes a second into each broker."""
-        self.why: RateReason | None = None
-        """Why the rate moved last, or stays; None before the first decision."""
+        self.rate = rate  # bytes a second into each broker
+        self.why: RateReason | None = None  # why the rate moved last, or stays
         self._power = _AT_FIRST
         self._missing = 0
         self._dead = 0
         self._felt: deque[float] = deque(maxlen=_MEAN_OF)
-        """The logarithms of the last figures as parts of the objective, each as it would be at this
-        rate."""
+        """Logarithms of the last figures, as parts of the objective at the present rate."""
 
     def forget(self) -> None:
-        """Forget the figures so far: those to come are of others."""
+        """Those to come are of others."""
         self._felt.clear()
 
     def window(self, figure: float | None, used: float | None, of: int | None = None) -> int:
@@ -182,29 +169,24 @@ class RateControl:
         self.rate, self._dead = new, _DEAD
 
 
-_OF_LATE = 6
-"""The windows whose mean tells whether a broker feels much more than others."""
+_OF_LATE = 6  # the windows whose mean tells whether a broker feels much more than others
 _MUCH, _LITTLE = log(2.0), log(1.4)
 
 
 class Figure(NamedTuple):
     """The figure of the last window."""
 
-    value: float | None
-    """In the objective's unit; None if there is none, or only by broker."""
+    value: float | None  # in the objective's unit; None for none, or only by broker
     problem: str = ""
-    brokers: Mapping[int, float] | None = None
-    """The figure of each broker of which it is known; None where one figure is that of all."""
+    brokers: Mapping[int, float] | None = None  # where known; None where one figure is that of all
 
 
 class Window(NamedTuple):
     """What was copied in a window, and what somebody felt."""
 
     figure: Figure
-    sources: Mapping[int, Collection[int]]
-    """The brokers that received copies, at least one, each with the leaders that it copied from."""
+    sources: Mapping[int, Collection[int]]  # with the leaders that each copied from, at least one
     flows: Flows
-    """The copies into each broker."""
 
 
 class _Felt(NamedTuple):
@@ -215,7 +197,7 @@ class _Felt(NamedTuple):
 
     @property
     def rank(self) -> float:
-        """The value; an unknown one is the highest."""
+        """An unknown one is the highest."""
         return inf if self.value is None else self.value
 
 
@@ -227,7 +209,7 @@ class _Receiver:
         self._felt: deque[float] = deque(maxlen=_OF_LATE)
 
     def feel(self, value: float | None) -> None:
-        """Add the figure that drives the rate into the broker; without one, nothing is known."""
+        """Without a figure, nothing is known."""
         if value is None:
             self._felt.clear()
         else:
@@ -235,7 +217,7 @@ class _Receiver:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the logarithms of what it felt; None until there are enough."""
+        """Of the logarithms of what it felt; None until there are enough."""
         return fmean(self._felt) if len(self._felt) == _OF_LATE else None
 
 
@@ -261,7 +243,7 @@ class ObjectiveRates:
         return RateControl(self._below, rate, self._margin)
 
     def keep(self, brokers: Collection[int]) -> None:
-        """Forget the rate of every other broker: nothing more is copied into it."""
+        """Nothing more is copied into the others."""
         self._of = {broker: of for broker, of in self._of.items() if broker in brokers}
 
     def window(self, window: Window) -> RateHeld:
@@ -339,10 +321,8 @@ def _highest(figures: Mapping[int, float], broker: int, leaders: Collection[int]
     return max((_Felt(figures.get(b), b) for b in brokers), key=lambda felt: felt.rank)
 
 
-SLACK = 0.1
-"""A rate is set again only when it changes by more than this part of it."""
-REPORT_S = 60.0
-"""Seconds after which the figure and the share of windows are journaled again."""
+SLACK = 0.1  # a rate is set again only when it changes by more than this part of it
+REPORT_S = 60.0  # seconds until the figure and the share of windows are journaled again
 
 
 def no_figure(_objective: Objective) -> Figure:
@@ -361,7 +341,7 @@ class ObjectiveKeeper:
         self._rates = ObjectiveRates(1.0)
         self._window_s = self._reported_s = 0.0
         self._sources: defaultdict[int, set[int]] = defaultdict(set)
-        """The brokers that have received copies in this window, and the leaders of those."""
+        """Leaders by broker that has received copies in this window."""
         self._windows = self._kept = 0
 
     def update(self, seen: Observation, flows: Flows) -> list[RateHeld]:
@@ -416,7 +396,7 @@ class ObjectiveKeeper:
 
 
 def _steadied(new: RateHeld, old: RateHeld) -> RateHeld:
-    """Return the new rates, without the changes that are not worth to be set."""
+    """Leave out changes that are not worth to be set."""
     brokers = tuple(
         each
         if each.rate is None

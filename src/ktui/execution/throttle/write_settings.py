@@ -38,13 +38,10 @@ from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 log = logging.getLogger(__name__)
 
 AGAIN_S, LONGEST_S = 5.0, 60.0
-"""Seconds to leave a topic or broker alone after a refused change: first and longest wait.
-
-The wait doubles each time."""
+"""Seconds after a refused change: first and longest; they double each time."""
 SETTLE_S = 1.0
 """Seconds a broker may take to apply a change that it has read; no value is judged before."""
-FOUND_STALE_S = 5.0
-"""A setting is changed only within so many seconds of its last read."""
+FOUND_STALE_S = 5.0  # a setting is changed only within so many seconds of its last read
 
 Record = Callable[[Sequence[AnyRunEvent]], None]
 
@@ -82,43 +79,38 @@ class SettingsWriter:
         left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
         self.unanswered = Unanswered(left_open, heard)
         self._found_s: dict[SettingKey, float] = {}
-        """When settings that the run has not changed were last read."""
+        """Last read; of those that the run has not changed."""
         self.late = dict(throttled.late)
-        """The entries of each list that a late request may append, or has since their removal."""
-        self.covered: set[SettingKey] = set()
-        """Lists in which someone has put every replica of a topic."""
+        """Entries that a late request may append, or has since their removal."""
+        self.covered: set[SettingKey] = set()  # someone has put every replica of a topic into them
         self.gone: dict[SettingKey, frozenset[str]] = {}
         """Other owners' entries that lists had when first read, and no longer have."""
-        self.denied = ""
-        """Why the last throttles may not be set: the missing permission. Empty if none is."""
+        self.denied = ""  # the missing permission, for the last throttles; empty if none is
 
     def update(self, now_s: float) -> None:
-        """Note a poll, once; polls show when a lost request can no longer take effect."""
+        """Once for each poll; polls show when a lost request can no longer take effect."""
         if now_s != self._polled_s:
             self._polled_s = now_s
             self.unanswered.note_poll(now_s)
 
     @property
     def late_by_now(self) -> ListEntries:
-        """The late entries that have been appended by now, or never will be."""
+        """They have been appended by now, or never will be."""
         return {key: some for key, some in self.late.items() if key[0] not in self.unanswered}
 
     @property
     def refusing(self) -> frozenset[ConfigResource]:
-        """The topics and brokers left alone after a change or a read has failed."""
+        """Left alone after a change or a read has failed."""
         now_s = self._clock.monotonic()
         return frozenset(r for r, rest in self._rests.items() if rest.until_s > now_s)
 
     def settled(self, resource: ConfigResource) -> bool:
-        """Whether a read is sure to show the last change."""
+        """A read is sure to show the last change."""
         changed_s = self._changed_s.get(resource, self._began_s)
         return self._clock.monotonic() - changed_s >= SETTLE_S
 
     async def find(self, keys: Sequence[SettingKey]) -> None:
-        """Journal the values of settings that are about to be changed for the first time.
-
-        A value that the journal has already is not journalled again, however often it is read.
-        """
+        """Journal the values of settings before their first change; known ones not again."""
         asked_s = self._clock.monotonic()
         settings, ours = await self.read(keys), self._throttled.ours
         self._found_s |= dict.fromkeys(settings, asked_s)
@@ -131,7 +123,7 @@ class SettingsWriter:
             self._record([SettingsFound(found=tuple(found))])
 
     def outdated(self) -> list[SettingKey]:
-        """Return the unchanged settings that were read `FOUND_STALE_S` ago or earlier."""
+        """Unchanged settings that were read `FOUND_STALE_S` ago or earlier."""
         now_s = self._clock.monotonic()
         return [
             key
@@ -155,7 +147,7 @@ class SettingsWriter:
         return {resource for resource, name in keys if (resource, name) not in settings}
 
     async def read(self, keys: Iterable[SettingKey]) -> dict[SettingKey, Setting | None]:
-        """Read settings; those of a resource that cannot be read are left out."""
+        """Settings of a resource that cannot be read are left out."""
         keys = list(keys)
         if not keys:
             return {}

@@ -17,15 +17,13 @@ from ktui.speed.capacity import Capacity
 from ktui.speed.copies import Pair, leader_or_first
 from ktui.speed.simulate import POLL_S
 
-_LONGEST_S = 30.0
-"""After a longer time without a poll, nothing is known of when brokers were busy."""
+_LONGEST_S = 30.0  # after a longer time without a poll, nothing is known of when brokers were busy
 _AFTER_THROTTLE = timedelta(seconds=22)
 """For so long after rates were chosen for brokers, copies say nothing: Kafka's windows are 11 s.
 
 Such rates change again and again, and what was learnt of such a time would choose the next ones.
 """
-_MOST_SHARE = 0.98
-"""Above this share, the share copied says little about the size."""
+_MOST_SHARE = 0.98  # above this share, the share copied says little about the size
 _GROWTH_SPAN_S = 120.0
 _BLOCKING = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 _STEPS = 20
@@ -36,14 +34,10 @@ Timelines = Mapping[TopicPartition, Timeline]
 class _Copy(msgspec.Struct, frozen=True, gc=False):
     """One replica that is being added."""
 
-    copied: float
-    """Bytes."""
-    left: float
-    """Bytes."""
+    copied: float  # bytes
+    left: float  # bytes
     leader: int
-    """The broker that it is copied from."""
-    blocked: bool = False
-    """Whether the observation shows that nothing can be copied: no time of its broker counts."""
+    blocked: bool = False  # nothing can be copied, as observed: no time of its broker counts
 
     @property
     def share(self) -> float:
@@ -56,10 +50,8 @@ class CopyMemory(msgspec.Struct):
 
     copies: dict[tuple[TopicPartition, int], _Copy] = {}
     looked_at: datetime | None = None
-    over: set[TopicPartition] = set()
-    """The partitions whose steps have ended as intended since the last poll."""
-    sizes: dict[TopicPartition, float] = {}
-    """The bytes of partitions, as of the last poll that showed them."""
+    over: set[TopicPartition] = set()  # their steps ended as intended since the last poll
+    sizes: dict[TopicPartition, float] = {}  # bytes, as of the last poll that showed them
     growth: float = 0.0
     growth_weight: float = 0.0
     quiet_until: datetime | None = None
@@ -70,13 +62,7 @@ class CopyMemory(msgspec.Struct):
 
 
 class CopyProgress:
-    """Follow the copies in flight of a run.
-
-    Args:
-        run: the fold of its journal.
-        capacity: learns from the copies.
-        memory: what was observed so far.
-    """
+    """Follow the copies in flight of a run; `capacity` learns from them."""
 
     def __init__(self, run: Run, capacity: Capacity, memory: CopyMemory | None = None) -> None:
         self._run = run
@@ -84,7 +70,7 @@ class CopyProgress:
         self._memory = CopyMemory() if memory is None else memory
 
     def throttled(self, at: datetime) -> None:
-        """Note that other rates were chosen for the brokers."""
+        """Other rates were chosen for the brokers."""
         self._memory.quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
@@ -97,17 +83,16 @@ class CopyProgress:
             self._memory.joining = _latest(self._memory.joining, (at - whole_at).total_seconds())
 
     def follow(self, run: Run) -> None:
-        """Follow another fold of the same journal from now on."""
         self._run = run
 
     @property
     def looked(self) -> bool:
-        """Whether copies were observed; until then only the journal shows them."""
+        """Until copies were observed, only the journal shows them."""
         return self._memory.looked_at is not None
 
     @property
     def joining_s(self) -> int | None:
-        """The seconds of a step that adds beside copying, in whole polls; None while unknown."""
+        """Of a step that adds, besides copying, in whole polls; None while unknown."""
         return (
             max(0, round(median(self._memory.joining) - POLL_S / 2))
             if self._memory.joining
@@ -116,7 +101,7 @@ class CopyProgress:
 
     @property
     def other_s(self) -> int:
-        """The seconds of a step that adds nothing, in whole polls; at least one."""
+        """Of a step that adds nothing, in whole polls; at least one."""
         return (
             max(POLL_S, round(median(self._memory.other) - POLL_S / 2))
             if self._memory.other
@@ -124,28 +109,22 @@ class CopyProgress:
         )
 
     def left(self, tp: TopicPartition, step: OpenStep) -> dict[int, float]:
-        """Return the bytes that the replicas of a step still lack, by broker."""
+        """The bytes that the replicas of a step still lack, by broker."""
         copies = {broker: self._memory.copies.get((tp, broker)) for broker in step.begun.adding}
         return {b: copy.left for b, copy in copies.items() if copy is not None and copy.left > 0}
 
     def done(self, track: Track) -> float:
-        """Return the bytes copied by a step in flight, by sizes as of the run's start."""
+        """The bytes copied by a step in flight, by sizes as of the run's start."""
         adding = () if track.step is None else track.step.begun.adding
         copies = (self._memory.copies.get((track.tp, broker)) for broker in adding)
         return sum(copy.share * track.planned.size for copy in copies if copy is not None)
 
     def grown(self, passed_s: float) -> float:
-        """Return the growth factor of partitions after `passed_s` seconds of the run."""
+        """The growth factor of partitions after `passed_s` seconds of the run."""
         return max(0.1, 1 + self._memory.growth * passed_s)
 
     def update(self, now: datetime, seen: Timelines, expected: Callable[[Pair], float]) -> None:
-        """Update the progress of the copies.
-
-        Args:
-            now: the present time.
-            seen: the timelines of the observed partitions.
-            expected: returns the rate of a copy that is not observed, in bytes a second.
-        """
+        """`expected` returns the rate of a copy that is not observed, in bytes a second."""
         before, self._memory.copies = self._memory.copies, {}
         for track in self._run.tracks_in_flight.values():
             step = track.step
@@ -198,7 +177,7 @@ class CopyProgress:
         over: set[TopicPartition],
         passed_s: float,
     ) -> None:
-        """Learn from what each copy has received; one whose step is over has the rest."""
+        """A copy whose step is over has received the rest."""
         copied: list[tuple[Pair, float]] = []
         for (tp, broker), was in before.items():
             now = self._memory.copies.get((tp, broker))

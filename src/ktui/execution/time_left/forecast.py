@@ -37,14 +37,7 @@ poll or two after it.
 
 
 class TimeNeeded:
-    """Judge how long partitions of a run take, at the present moment.
-
-    Args:
-        run: the fold of its journal.
-        rates: the rates of copies, by what is known now.
-        step_s: the seconds of a step beside copying; None for the usual ones.
-        known: whether the run has shown how fast it copies.
-    """
+    """Judge how long partitions of a run take now; `step_s` is besides copying, None: the usual."""
 
     def __init__(self, run: Run, rates: Rates, step_s: float | None, *, known: bool) -> None:
         self._run = run
@@ -53,7 +46,7 @@ class TimeNeeded:
         self._load = rates.load()
         self._counted: set[object] = set()
         self.assumed = not known and rates.basis.source is Source.ASSUMED
-        """Whether the rates are assumed: neither this run nor an earlier one has shown them."""
+        """Neither this run nor an earlier one has shown them."""
         for track in run.tracks_in_flight.values():
             step = track.step
             if step is not None and not step.cancelled_by_operator:
@@ -77,7 +70,6 @@ class TimeNeeded:
             self._load.add(pair)
 
     def bytes_s(self, pair: Pair) -> float:
-        """Return the rate of a copy that is counted, in bytes a second."""
         return self._rates.of_copy(pair, self._load)
 
     def of(self, track: Track) -> float:
@@ -94,7 +86,7 @@ class TimeNeeded:
         return sum(copies_s) + (len(copies_s) + 1) * self._step_s
 
     def _alone_or_counted(self, track: Track, pair: Pair) -> float:
-        """Return the rate of a copy of a partition: as counted, else in addition to those."""
+        """As counted, else in addition to those."""
         if track.tp in self._counted and self._load.onto(pair[1]):
             return self.bytes_s(pair)
         self._load.add(pair)
@@ -109,18 +101,13 @@ _EACH = timedelta(milliseconds=1)
 _REMEMBERED = timedelta(minutes=10)
 """How wrong the forecasts of this period were shows how certain the forecast is."""
 APART = timedelta(seconds=5)
-"""Only one forecast in so long is remembered: the newest had no time to be wrong."""
-_LEAST_OFF, _MOST_OFF = 1.07, 4.0
-"""The range spans a factor between these to either side."""
-_OFF_AT_FIRST = 1.8
-"""The factor of a run whose forecasts have not shown yet how wrong they are."""
-_WIDER = 1.25
-"""The range spans the errors so far to this power, for those to come are larger."""
-_JUDGED_S = 10.0
-"""A step without observations counts as a sample of so many seconds, at its mean rate."""
+"""One forecast in so long is remembered: the newest had no time to be wrong."""
+_LEAST_OFF, _MOST_OFF = 1.07, 4.0  # the range spans a factor between these to either side
+_OFF_AT_FIRST = 1.8  # the factor while forecasts have not shown yet how wrong they are
+_WIDER = 1.25  # the range spans the errors so far to this power: those to come are larger
+_JUDGED_S = 10.0  # a step without observations is a sample of so many seconds, at its mean rate
 _DECILES = 10
-_SMALLEST_SAMPLE = 1_000_000
-"""Bytes; smaller copies say nothing about a rate."""
+_SMALLEST_SAMPLE = 1_000_000  # bytes; smaller copies say nothing about a rate
 
 
 class ForecastMemory(msgspec.Struct):
@@ -132,7 +119,7 @@ class ForecastMemory(msgspec.Struct):
     simulated_at: datetime | None = None
     simulated: Remaining = Remaining(0.0, 0.0)
     forecasts: deque[tuple[datetime, float]] = msgspec.field(default_factory=deque)
-    """The time of each forecast, and the seconds that it said were left."""
+    """With the seconds that it said were left."""
 
 
 class TimeLeftForecast:
@@ -156,23 +143,21 @@ class TimeLeftForecast:
         self._prior = prior
         self._memory = memory = ForecastMemory() if memory is None else memory
         self._capacity = Capacity(prior, memory.capacity, share)
-        self._likely = Capacity(prior, memory.capacity)
-        """The same, with the usual share of a throttle."""
+        self._likely = Capacity(prior, memory.capacity)  # with the usual share of a throttle
         self.headway = CopyProgress(run, self._capacity, memory.copies)
 
     def follow(self, run: Run) -> None:
-        """Follow another fold of the same journal from now on."""
         self._run = run
         self.headway.follow(run)
 
     @property
     def looked(self) -> bool:
-        """Whether there was a poll: before that, there is no forecast."""
+        """Before the first poll there is no forecast."""
         return self._memory.at is not None
 
     @property
     def known(self) -> bool:
-        """Whether this run has shown how fast it copies."""
+        """This run has shown how fast it copies."""
         return self._capacity.known
 
     def change(self) -> None:
@@ -197,26 +182,25 @@ class TimeLeftForecast:
         self._capacity.learn(copied, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines) -> None:
-        """Update the forecast at a poll of the partitions in flight."""
+        """At a poll of the partitions in flight."""
         self._memory.at = now
         self.headway.update(now, seen, self.time_needed().bytes_s if self.known else _no_rate)
 
     def time_needed(self) -> TimeNeeded:
-        """Return a judge of how long partitions take, by what is known now."""
         prior, in_force = self._prior, self._run.throttled.in_force
         step_s = None if prior is None else prior.step_s
         return TimeNeeded(self._run, self._likely.under(in_force), step_s, known=self.known)
 
     @property
     def basis(self) -> Basis:
-        """What the forecast rests on: this run, earlier ones, or nothing."""
+        """This run, earlier ones, or nothing."""
         if self.known:
             return Basis(Source.THIS_RUN)
         return self._before_known.basis
 
     @property
     def _before_known(self) -> Rates:
-        """The rates that are expected until this run has shown its own, as a check has them."""
+        """What is expected until this run has shown its own, as a check has them."""
         run, tracks = self._run, self._run.tracks.values()
         onto = tuple(broker for broker, count in run.copies.onto.items() if count > 0)
         case = Case(onto, max((track.planned.size for track in tracks), default=0))
@@ -224,16 +208,12 @@ class TimeLeftForecast:
 
     @property
     def together_bytes_s(self) -> float:
-        """The rates of single copies onto all brokers that receive some, in bytes a second."""
+        """Of single copies onto all brokers that receive some."""
         rates = self._likely.under(self._run.throttled.in_force)
         return sum(rates.takes(broker, 1) for broker, n in self._run.copies.onto.items() if n > 0)
 
     def left_s(self) -> Span:
-        """Return the seconds left, by the rates of this run, else of earlier ones, else assumed.
-
-        Raises:
-            ValueError: there was no poll yet.
-        """
+        """By the rates of this run, else of earlier ones, else assumed. ValueError: no poll yet."""
         now = self._memory.at
         if now is None:
             raise ValueError("there was no poll yet")
@@ -256,14 +236,7 @@ class TimeLeftForecast:
         return Span(span.low, span.middle, span.high + (SEEN_S if left_s else 0.0))
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
-        """Return what the run's copies have shown so far; None before the run has started.
-
-        Nothing is received in it until they have shown enough.
-
-        Args:
-            at: the time of the last poll.
-            brokers: the number of brokers of the cluster.
-        """
+        """None before the start; with nothing received until copies have shown enough."""
         started = self._run.started
         if started is None:
             return None
@@ -279,7 +252,7 @@ class TimeLeftForecast:
 
     @property
     def most_bytes_s(self) -> float:
-        """The highest rate into a broker that is of use to the run, in bytes a second."""
+        """The highest rate into a broker that is of use to the run."""
         bandwidth = self._capacity.under(NO_THROTTLE)
         onto = [broker for broker, count in self._run.copies.onto.items() if count > 0]
         return max(

@@ -14,24 +14,19 @@ from ktui.execution.time_left.simulate_rest import Remaining
 from ktui.insights.prior import Prior
 from ktui.speed.shown import SpeedShown
 
-EVERY_S = 30.0
-"""Seconds between two choices, or a part of the time left where that is less."""
+EVERY_S = 30.0  # seconds between two choices, or a part of the time left where that is less
 _PART = 0.05
 _LEAST_EVERY_S = 5.0
-SLACK = 0.1
-"""The rate stays while it would change by no more than this part of it."""
-_MARGIN = 0.02
-"""The part of the whole time that is kept as a reserve, between these bounds."""
+SLACK = 0.1  # the rate stays while it would change by no more than this part of it
+_MARGIN = 0.02  # the part of the whole time that is kept as a reserve, between these bounds
 _LEAST_MARGIN_S, _MOST_MARGIN_S = 3.0, 600.0
 _SURE = 1.1
 """How much longer than forecast copies may take, once the run has shown how fast it copies."""
 _UNSURE = 1.25
-"""The same before that. So all of a throttle is expected at first: this is the reserve for less."""
+"""The same before that: all of a throttle is expected at first; this is the reserve for less."""
 _ALL = 1.0
-_LOWEST = 1_000
-"""No rate is chosen below the highest one that is of use divided by this."""
-_FINENESS = 1.03
-"""The search for a rate ends within this factor of the lowest one."""
+_LOWEST = 1_000  # no rate is below the highest one of use, divided by this
+_FINENESS = 1.03  # the search for a rate ends within this factor of the lowest one
 
 
 class Promise:
@@ -52,7 +47,7 @@ class Promise:
         self._chosen_for: object = None
 
     def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
-        """Learn from steps that ended. Call this before the run applies those events."""
+        """Of steps that ended. Call this before the run applies the events."""
         for event in events:
             step = self._run.tracks[event.tp].step if isinstance(event, StepOver) else None
             if isinstance(event, StepOver) and step is not None and event.reached:
@@ -67,7 +62,6 @@ class Promise:
         self.forecast.update(now, seen)
 
     def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
-        """Return what the run's copies have shown so far, as `TimeLeftForecast.shown` does."""
         return self.forecast.shown(at, brokers)
 
     def choose(self, now: datetime) -> list[RateChosen]:
@@ -92,7 +86,6 @@ class Promise:
         return True
 
     def _chosen(self, now: datetime, by: datetime) -> RateChosen:
-        """Search for the lowest rate with which the run ends in time."""
         aim = by - self._margin(by)
         aim_s = max(0.0, (aim - now).total_seconds())
         whole = self._left(None, aim_s)
@@ -121,7 +114,7 @@ class Promise:
         return self.forecast.left_under(rates, grows_s)
 
     def _at_most_s(self, left: Remaining) -> float:
-        """Return the seconds after which the rest is over in nine of ten cases."""
+        """Over in nine of ten cases."""
         longer = _SURE if self.forecast.known else _UNSURE
         return left.copying_s * longer + left.waiting_s
 
@@ -136,7 +129,7 @@ class Promise:
 
 
 def _lowest(fits: Callable[[float], bool], most: float) -> float:
-    """Return the lowest rate that fits, given that the highest one does."""
+    """Given that the highest one fits."""
     low, high = most / _LOWEST, most
     while high > _FINENESS * low:
         middle = math.sqrt(low * high)
@@ -145,7 +138,6 @@ def _lowest(fits: Callable[[float], bool], most: float) -> float:
 
 
 def _alike(before: RateChosen, now: RateChosen, at: datetime) -> bool:
-    """Whether a choice is much like the one before it."""
     if before.late is not now.late or (before.rate is None) is not (now.rate is None):
         return False
     if before.rate is not None and now.rate is not None:

@@ -60,21 +60,18 @@ def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
 
 
 def _first(replicas: Brokers) -> int | None:
-    """Return the preferred leader; None where a journal has a partition without replicas."""
+    """None where a journal has a partition without replicas."""
     return replicas[0] if replicas else None
 
 
-_LONGEST_S = 10 * 365 * 86_400.0
-"""The longest result, 10 years in seconds: a replica that hardly moves would take for ever."""
+_LONGEST_S = 10 * 365 * 86_400.0  # 10 years: a replica that hardly moves would take for ever
 
 
 class Remaining(msgspec.Struct, frozen=True):
     """The seconds that are left."""
 
-    copying_s: float
-    """Seconds in which something is being copied: this part depends on the rate."""
-    waiting_s: float
-    """Seconds in which nothing is being copied."""
+    copying_s: float  # while something is copied: this depends on the rate
+    waiting_s: float  # while nothing is copied
 
     @property
     def whole_s(self) -> float:
@@ -121,25 +118,21 @@ def simulate_remaining(
 
 
 _Others = Mapping[TopicPartition, Sequence[Track]]
-"""By partition, the others that it stands for; only those that stand for some."""
+"""The others that a partition stands for; only those that stand for some."""
 
 
 class _Rest(NamedTuple):
     """The partitions of a run that are not at their ends, those that are many in bundles."""
 
     in_flight: Sequence[Bundle[Track]]
-    begun: Sequence[Track]
-    """Those between two of their steps."""
-    fresh: Sequence[Bundle[Track]]
-    """Those without a step so far."""
-    together: _Others
-    """Those that are copied at the same time."""
-    in_turn: _Others
-    """Those that are copied one after the other."""
+    begun: Sequence[Track]  # between two of their steps
+    fresh: Sequence[Bundle[Track]]  # without a step so far
+    together: _Others  # copied at the same time
+    in_turn: _Others  # copied one after the other
 
     @property
     def steps(self) -> float:
-        """How many steps a step stands for, on average: it takes their time beside copying."""
+        """How many steps a step stands for, on average: it takes their time besides copying."""
         if not self.in_turn:
             return 1.0
         return sum(1 + len(each.others) for each in self.fresh) / len(self.fresh)
@@ -177,7 +170,7 @@ def _many(bundles: Iterable[Bundle[Track]]) -> dict[TopicPartition, Sequence[Tra
 
 
 def _wanted(bundle: Bundle[Track], grown: float, together: _Others) -> WantedPartition:
-    """Return a partition with the bytes that count for it under V and W."""
+    """With the bytes that count for it under V and W."""
     count = 1 + len(together.get(bundle.one.tp, ()))
     return wanted_after(bundle.one, bundle.size * count * grown)
 
@@ -209,12 +202,7 @@ def _in_flight(bundle: Bundle[Track], step: OpenStep, headway: CopyProgress) -> 
 
 
 def wanted_after(track: Track, size: float) -> WantedPartition:
-    """Return a partition as it stands after its step in flight, if it has one.
-
-    Args:
-        track: the partition.
-        size: its bytes, or those of all that it stands for.
-    """
+    """Return a partition after its step in flight; `size` in bytes, of all that it stands for."""
     return WantedPartition(
         track.tp,
         expected_situation(track),
@@ -230,10 +218,8 @@ class LeastLeft(msgspec.Struct, frozen=True):
     """The least time that the rest of a run could take, and how close its forecast is."""
 
     bound: Bound
-    times: float
-    """The time left by the forecast, as a multiple of the least one; at least 1."""
-    basis: Basis
-    """Where the rates of both come from."""
+    times: float  # by the forecast, as a multiple of the least one; at least 1
+    basis: Basis  # where the rates of both come from
 
 
 def least_remaining(run: Run, headway: CopyProgress, rates: Rates, *, grown: float) -> Bound | None:
@@ -251,7 +237,7 @@ def least_remaining(run: Run, headway: CopyProgress, rates: Rates, *, grown: flo
 
 
 def _all_left(run: Run, headway: CopyProgress, grown: float) -> Iterator[WantedPartition]:
-    """Yield all that is left; a step in flight apart from those that follow it."""
+    """A step in flight apart from those that follow it."""
     for track in list(run.tracks.values()):  # another thread may add some
         if track.state.ended:
             continue

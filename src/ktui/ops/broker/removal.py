@@ -47,19 +47,13 @@ from ktui.planning.plan import Plan, join_named, join_some
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count
 
-WAITS = 3
-"""The code of a removal that waits for the operator."""
-SETTLES_S = 15.0
-"""Seconds for which disks may be behind the metadata, and that behind a broker that has died."""
+WAITS = 3  # the code of a removal that waits for the operator
+SETTLES_S = 15.0  # disks may be behind the metadata by this, and that behind a broker that has died
 POLL_S = 2.0
-QUIET_S = 10.0
-"""Seconds for which a broker is watched between its drain and its stop."""
-RETURNS_WITHIN_S = 30.0
-"""The same, if something has come back before."""
-MOST_RETURNS = 2
-"""How often a partition may come back before the removal leaves it to the operator."""
-PROVEN_EVERY_S = 10.0
-"""Seconds between two proofs of emptiness while the broker is waited for."""
+QUIET_S = 10.0  # a broker is watched between its drain and its stop
+RETURNS_WITHIN_S = 30.0  # the same, if something has come back before
+MOST_RETURNS = 2  # how often a partition may come back before it is left to the operator
+PROVEN_EVERY_S = 10.0  # between two proofs of emptiness while the broker is waited for
 _OVER = (State.DONE, State.TOPIC_GONE)
 
 T = TypeVar("T")
@@ -103,10 +97,8 @@ class Program(Protocol):
     """
 
     clock: Clock
-    again: str
-    """The command that goes on with the removal."""
-    attended: bool
-    """Whether somebody is there to stop the broker while the removal waits."""
+    again: str  # the command that goes on with the removal
+    attended: bool  # somebody is there to stop the broker while the removal waits
 
     def ports(self) -> AbstractAsyncContextManager[ClusterPorts]:
         """Open the cluster."""
@@ -118,25 +110,25 @@ class Program(Protocol):
         """Raise RunRefused where another state directory owns the cluster."""
 
     def owned(self, cluster_id: str) -> AbstractContextManager[None]:
-        """Own the cluster within a block; raise RunRefused where that cannot be."""
+        """Within a block; raises RunRefused where that cannot be."""
 
     def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
         """Check a run against the cluster."""
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        """Start a run unless nothing is to do any more, and return the code of its end."""
+        """Unless nothing is to do any more; return the code of its end."""
 
     def go_on(self, name: str) -> int:
         """Carry a run on to its end, and return the code of that."""
 
     def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
-        """Cancel some partitions of a run, and return the code of its end."""
+        """Some partitions of a run; return the code of its end."""
 
     def confirm_unregister(self) -> None:
         """Raise Stopped unless the operator wants the broker unregistered."""
 
     def report(self, place: str, words: str) -> None:
-        """Report what came of a stage, or of the way back."""
+        """What came of a stage, or of the way back."""
 
     def note(self, words: str) -> None:
         """Report something beside the stages."""
@@ -147,12 +139,9 @@ class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     demote: bool = True
     cordon: bool = True
-    cordon_first: bool = False
-    """Whether to cordon before the drain also where Kafka then refuses lists with the broker."""
-    rack_aware: bool | None = None
-    """None for where all brokers have racks."""
-    exclude: tuple[str, ...] = ()
-    """The topics that stay where they are, as names or shell patterns."""
+    cordon_first: bool = False  # also where Kafka then refuses lists with the broker
+    rack_aware: bool | None = None  # None: where all brokers have racks
+    exclude: tuple[str, ...] = ()  # topics that stay, as names or shell patterns
     until_empty: bool = False
     unregister: bool = False
 
@@ -169,8 +158,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: RemoveOptions
     state: StateDir
     file: RemovalFile
-    cluster: ClusterDescription
-    """The brokers, read for this call."""
+    cluster: ClusterDescription  # read for this call
     program: Program
 
     @property
@@ -217,12 +205,12 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise NoCordon(f"{problem}. To drain again and again instead: {instead}") from None
 
     def is_closed(self, cordon: CordonState | None) -> bool:
-        """Return whether the cluster refuses, or may refuse, lists that name the broker now."""
+        """Whether the cluster refuses, or may refuse, lists that name the broker now."""
         return self.refuses and is_cordoned(cordon)
 
     @property
     def standing(self) -> Removal | None:
-        """The removal that the state directory remembers, unless its id was given again."""
+        """As the state directory remembers it, unless its id was given again."""
         removal = self.file.load()
         if removal is None or removal.unregistered_at is None:
             return removal
@@ -245,7 +233,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return make(purpose, self.broker, layout, rack_aware=racks, exclude=exclude)
 
     def unfinished(self, names: Collection[str]) -> str | None:
-        """Return the first of some runs that was made and has not ended."""
+        """The first of some runs that was made and has not ended."""
         for name in names:
             run = made_run(self.state, name)
             if run is not None and not run.ended:
@@ -282,13 +270,7 @@ class Removing:
         )
 
     def go_on(self) -> None:
-        """Go through the stages to the end.
-
-        Raises:
-            Stopped: it goes no further now.
-            RunRefused: something forbids the next stage.
-            RunProblem, ClusterError: something cannot be read or done.
-        """
+        """Through all stages. Raises Stopped, RunRefused by a stage, RunProblem or ClusterError."""
         cordon = self._request.read_cordon() if self._is_up else None
         self._order = self._request.order(cordon)
         for stage in self._order:
@@ -414,11 +396,7 @@ class Removing:
             self._say(Stage.DRAIN, "skipped: the broker holds no replicas")
 
     def _drain(self) -> BrokerStatus:
-        """Move all replicas away, also those that land on the broker meanwhile.
-
-        Returns:
-            The empty broker, with what is left out of the removal.
-        """
+        """Also what lands there meanwhile; return the empty broker, with what is left out."""
         quiet_s = POLL_S
         while True:
             if self._go_on_with_drain():
@@ -438,7 +416,7 @@ class Removing:
             quiet_s = QUIET_S
 
     def _is_kept_empty(self) -> bool:
-        """Return whether the cordon is still there: somebody may have lifted it for a drain."""
+        """Whether the cordon is still there: somebody may have lifted it for a drain."""
         if not (self._options.cordon and self._is_up):
             return True
         now = self._request.read_cordon()
@@ -460,7 +438,7 @@ class Removing:
         return view
 
     def _check_not_moved_back(self, view: BrokerStatus) -> None:
-        """Check that nothing has come back twice since the operator was last warned."""
+        """Nothing may have come back twice since the operator was last warned."""
         drained = self._drained(self._removal.drains[self._removal.warned_after :])
         states = view.facts.states
         back = [
@@ -480,7 +458,7 @@ class Removing:
         )
 
     def _drained(self, names: tuple[str, ...]) -> Counter[tuple[TopicPartition, str | None]]:
-        """Count how many of some drains have moved each partition away from the broker."""
+        """How many of some drains have moved each partition away from the broker."""
         runs = (made_run(self._request.state, name) for name in names)
         return Counter(
             (track.tp, track.planned.topic_id)
@@ -609,7 +587,7 @@ class Removing:
         return self._request.make(purpose, self._request.layout())
 
     def _name(self, purpose: Purpose, names: tuple[str, ...]) -> str:
-        """Return the name of the next run: the last one noted, if that was never made."""
+        """The last one noted, if that was never made."""
         state = self._request.state
         if names and not state.run(names[-1]).path.exists():
             return names[-1]
@@ -623,7 +601,7 @@ class Removing:
             self._end_of(name, code)
 
     def _end_of(self, name: str, code: int) -> None:
-        """Check that a run has ended, and that nobody has called a part of it off."""
+        """Nobody may have called a part of the run off."""
         run = RunClient.find(self._request.state, name).read().run
         if not run.ended:
             raise self._left(code)
@@ -645,7 +623,7 @@ def _has_all(cordon: CordonState) -> bool:
 
 
 def _left_there(view: BrokerStatus) -> str:
-    """Return what stays on a broker that may be stopped, and what its stop takes offline."""
+    """What stays on a broker that may be stopped, and what its stop takes offline."""
     if not view.excluded.replicas:
         return ""
     alone = [each.tp for each in view.excluded.replicas if each.only_in_sync]

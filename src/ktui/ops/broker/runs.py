@@ -29,19 +29,18 @@ Intent = Callable[[Layout, Collection[int], Wishes], MadePlan]
 class Purpose(msgspec.Struct, frozen=True):
     """What a run does to a broker."""
 
-    verb: str
-    """As the name of a run begins: demote, drain."""
+    verb: str  # begins the name of a run: demote, drain
     intent: Intent
 
     def words(self, broker: int) -> str:
         return f"{self.verb} broker {broker}"
 
     def words_in_removal(self, broker: int) -> str:
-        """Return the purpose as a part of a removal, which `ktui broker undo` leaves alone."""
+        """As a part of a removal, which `ktui broker undo` leaves alone."""
         return f"{self.words(broker)}, to remove it"
 
     def run_name(self, broker: int) -> str:
-        """Return the first choice for the name of a run: "demote-4"."""
+        """The first choice: "demote-4"."""
         return f"{self.verb}-{broker}"
 
 
@@ -99,13 +98,7 @@ def make(
     rack_aware: bool | None = None,
     exclude: tuple[str, ...] = (),
 ) -> MadePlan:
-    """Return the plan of a purpose, which may be empty.
-
-    By default partitions stay on as many racks where brokers have racks.
-
-    Raises:
-        CannotMake: there is nothing to do, or no other broker can take anything.
-    """
+    """Return a plan, perhaps empty, on as many racks where brokers have some. Raises CannotMake."""
     racks = not without_rack(layout) if rack_aware is None else rack_aware
     wishes = Wishes(rack_aware=racks, exclude=exclude)
     return purpose.intent(layout, (broker,), wishes)
@@ -143,11 +136,7 @@ def _numbered(base: str) -> Iterator[str]:
 
 
 def made_run(state: StateDir, name: str) -> Run | None:
-    """Return a run; None where it was never made, or its start was cut off: nothing was sent then.
-
-    Raises:
-        RunProblem: its journal cannot be read.
-    """
+    """Return a run; None where nothing was sent (not made, or cut off). Raises RunProblem."""
     folder = state.run(name)
     if not folder.journal.exists():
         return None
@@ -156,10 +145,7 @@ def made_run(state: StateDir, name: str) -> Run | None:
 
 
 def last_run_of(state: StateDir, cluster_id: str, words: str) -> RunClient | None:
-    """Return the last run of a cluster that was started for a purpose; None without one.
-
-    Runs that cannot be read are skipped.
-    """
+    """Return the last run that was started for a purpose, of those that can be read."""
     found: list[tuple[datetime, str]] = []
     for folder in state.run_dirs():
         try:

@@ -50,19 +50,12 @@ class RemovalPreview:
         self._removal = request.standing
         self._is_up = request.broker in request.cluster.online
         self._order = request.order(None)
-        self._closed = False
-        """Whether Kafka refuses lists that name the broker now."""
-        self._stays = 0
-        """The replicas that the last run shown would leave on the broker."""
-        self.problems = False
-        """Whether a stage could not begin; known once all lines were read."""
+        self._closed = False  # Kafka refuses lists that name the broker now
+        self._stays = 0  # replicas that the last run shown would leave on the broker
+        self.problems = False  # a stage could not begin; known once all lines were read
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for what each stage would do, in order.
-
-        Raises:
-            ClusterError, RunProblem: the cluster or a run cannot be read.
-        """
+        """What each stage would do, in order. Raises ClusterError, RunProblem."""
         for stage, words in self._lines():
             yield words if stage is None else clean(f"{place(stage, self._order)}: {words}")
 
@@ -99,7 +92,7 @@ class RemovalPreview:
         yield Stage.UNREGISTER, f"the cluster forgets broker {self._broker}{asked}"
 
     def _on_broker(self, layout: Layout) -> int:
-        """Count the replicas that a plan has to take away; those of canaries need none."""
+        """What a plan has to take away: canaries need none."""
         wishes = Wishes(exclude=self._options.exclude)
         return sum(
             self._broker in state.target and wishes.includes(tp.topic)
@@ -107,7 +100,7 @@ class RemovalPreview:
         )
 
     def _cordon(self) -> str:
-        """Return what becomes of the cordon, and find out whether it is there already."""
+        """What becomes of the cordon; find out whether it is there already."""
         if not self._is_up:
             return "not possible: the broker is down" if self._options.cordon else "left out"
         try:
@@ -160,15 +153,14 @@ MOST_NAMED = 10
 NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 
 SameCluster = Callable[[str, str], None]
-"""Takes the id of the cluster that was read and that of the run's; raises RunRefused if not one."""
+"""The cluster's id as read, and the run's; raises RunRefused if not one."""
 
 
 class Undo(msgspec.Struct, frozen=True):
     """What of a run is undone, and what is left as it is."""
 
     run: Run
-    partitions: tuple[TopicPartition, ...]
-    """Those that go back, or that do not begin after all."""
+    partitions: tuple[TopicPartition, ...]  # those that go back, or that do not begin after all
     left: tuple[LeftAsIs, ...]
 
     @property
@@ -183,7 +175,7 @@ class Undo(msgspec.Struct, frozen=True):
         return f"{words}, {rest:,} not begun" if rest else words
 
     def not_back(self, run: Run) -> list[TopicPartition]:
-        """Return the partitions that are not as before."""
+        """Those that are not as before."""
         back = (State.ROLLED_BACK, State.TOPIC_GONE)
         tracks = (run.tracks[tp] for tp in self.partitions)
         return [track.tp for track in tracks if track.begun and track.state not in back]
@@ -287,7 +279,7 @@ class UndoRemoval:
         self._complete = True
 
     def preview(self) -> Iterator[str]:
-        """Yield what would be undone, in order."""
+        """What would be undone, in order."""
         cordon = self._removal.cordon
         words = "" if cordon is None else _change(cordon.value, cordon.before)
         if words and self._request.refuses:
@@ -306,13 +298,7 @@ class UndoRemoval:
             yield words
 
     def go_on(self) -> bool:
-        """Undo the removal, and return whether all is as before.
-
-        Raises:
-            Stopped: it goes no further now.
-            RunRefused: something forbids the next part.
-            RunProblem, ClusterError: something cannot be read or done.
-        """
+        """Return whether all is as before. Raises Stopped, RunRefused, RunProblem, ClusterError."""
         if self._broker not in self._request.cluster.online:
             raise Stopped(
                 WAITS,
@@ -344,7 +330,7 @@ class UndoRemoval:
             self._save(cordon=None)
 
     def _check_open(self) -> None:
-        """Check that no cordon is left under which Kafka refuses the way back."""
+        """No cordon may be left under which Kafka refuses the way back."""
         request = self._request
         if request.cluster.refuses_cordoned and request.is_closed(request.read_cordon()):
             raise Stopped(
@@ -378,7 +364,7 @@ class UndoRemoval:
         )
 
     def _is_gone(self, name: str) -> bool:
-        """Whether nothing is left of a run: it may have been begun, and then it is not undone."""
+        """A run may have been begun, and then it is not undone: whether nothing is left of it."""
         return not self._request.state.run(name).path.exists()
 
     async def _restore(self, ports: ClusterPorts, cordon: CordonMemory) -> None:

@@ -49,10 +49,8 @@ _MOST_ACTS = 30
 class RunMoment(msgspec.Struct, frozen=True, kw_only=True):
     """A run at one moment."""
 
-    done: int
-    """Partitions at their target."""
-    over: int
-    """Partitions that have ended, one way or another."""
+    done: int  # at their target
+    over: int  # ended, one way or another
     partitions: int
     bytes_copied: int
     bytes_whole: int
@@ -62,24 +60,19 @@ class RunMoment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """The share of the bytes that is copied; of the partitions, where there are none."""
+        """Of the bytes copied; of the partitions, where there are none."""
         if self.bytes_whole:
             return self.bytes_copied / self.bytes_whole
         return self.over / max(1, self.partitions)
 
     @property
     def short(self) -> str:
-        """The run in a few words: "41 of 60 at target, 62%, running"."""
+        """As in: 41 of 60 at target, 62%, running."""
         return f"{self.done:,} of {self.partitions:,} at target, {self.share:.0%}, {self.state}"
 
 
 def moment_of(run: Run, since: datetime) -> RunMoment:
-    """Return what a run is like now.
-
-    Args:
-        run: the run, folded up to now.
-        since: the moment of the branch, from which times are counted.
-    """
+    """Return what a run is like now; times are counted `since` the moment of the branch."""
     return RunMoment(
         done=run.counts[State.DONE],
         over=run.over,
@@ -101,13 +94,7 @@ def _state(run: Run, since: datetime) -> str:
 
 
 class WhatWas:
-    """The run of a recording, at any moment after the branch; moments mostly come in order.
-
-    Args:
-        name: the run's name.
-        entries: all of its events.
-        since: the moment of the branch.
-    """
+    """The run of a recording, at any moment `since` the branch; moments mostly come in order."""
 
     def __init__(self, name: str, entries: Sequence[JournalEntry], since: datetime) -> None:
         self._name, self._entries, self._since = name, entries, since
@@ -118,7 +105,6 @@ class WhatWas:
         self._at: datetime | None = None
 
     def at(self, moment: datetime) -> RunMoment:
-        """Return the run as it was at a moment."""
         if self._at is not None and moment < self._at:
             self._restart()
         self._at = moment
@@ -129,7 +115,7 @@ class WhatWas:
 
     @property
     def end(self) -> RunMoment:
-        """The run as it was when the recording ends."""
+        """As the recording ends."""
         return moment_of(Run(self._name).fold(self._entries), self._since)
 
 
@@ -192,7 +178,7 @@ def _rows(was: RunMoment, branch: RunMoment) -> Iterator[tuple[str, str, str]]:
 
 
 def _limits(was: RunMoment, branch: RunMoment) -> Iterator[str]:
-    """Yield the limits in lines of their own, for they are long."""
+    """In lines of their own, for they are long."""
     if was.limits == branch.limits:
         yield f"the limits of both: {was.limits}"
     else:
@@ -201,7 +187,7 @@ def _limits(was: RunMoment, branch: RunMoment) -> Iterator[str]:
 
 
 def _acts(entries: Iterable[JournalEntry], since: datetime, until: datetime) -> Iterator[Happening]:
-    """Yield what operators did, and what they would want to hear of."""
+    """What operators did, and what they would want to hear of."""
     for entry in entries:
         if since < entry.at <= until and _counts(entry):
             yield Happening(entry.at, event_sentence(entry.event))
@@ -231,38 +217,27 @@ class RecordedEntries(msgspec.Struct, frozen=True):
     entries: tuple[JournalEntry, ...]
 
     def until(self, at: datetime) -> Run:
-        """Return the run as it was at a moment."""
+        """The run as it was at a moment."""
         return Run(self.name).fold(entry for entry in self.entries if entry.at <= at)
 
 
 class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     """All that a recording shows of one moment, and what came of the runs afterwards."""
 
-    recording: str
-    """The name of the recording, cleaned for the terminal."""
-    cluster: str
-    """The name of its cluster, cleaned for the terminal."""
-    at: datetime
-    """When the cluster was polled last before: the twin begins in the state of that poll."""
-    at_s: float
-    """Seconds of the moment itself from the beginning of the recording."""
-    clock_s: float
-    """The monotonic second of `at`, on the axis of what was polled."""
-    progress: Progress
-    """What was polled up to then; its last observation is not None."""
-    runs: tuple[RecordedEntries, ...]
-    """The runs that had begun, with all of their events, also those after the moment."""
+    recording: str  # its name, cleaned for the terminal
+    cluster: str  # its name, cleaned for the terminal
+    at: datetime  # the last poll before: the twin begins in its state
+    at_s: float  # of the moment itself, from the beginning of the recording
+    clock_s: float  # of `at`, on the axis of what was polled
+    progress: Progress  # up to then; its last observation is not None
+    runs: tuple[RecordedEntries, ...]  # those that had begun, with all events, also later ones
     happened: tuple[Happening, ...] = ()
-    """What happened to brokers before and after the moment, whatever the cause."""
-    prior: Prior | None = None
-    """How fast the whole recording shows that brokers copy; None where nothing was copied."""
+    """To brokers, before and after the moment, whatever the cause."""
+    prior: Prior | None = None  # how fast brokers copy by the whole recording
 
 
 def entries_for_twin(run: RecordedEntries, at: datetime, cluster_id: str) -> list[JournalEntry]:
-    """Return the journal with which a run goes on, on a twin, from a moment on.
-
-    Commands of whoever made the recording are left out, for nobody here has asked for them.
-    """
+    """Return a run's journal for a twin, without commands, which nobody here has asked for."""
     return [
         msgspec.structs.replace(entry, event=_for_twin(entry.event, cluster_id))
         for entry in run.entries
@@ -319,7 +294,6 @@ class ShownRates:
         self._seen: Observation | None = None
 
     def note(self, progress: Progress) -> None:
-        """Take one poll into account."""
         before, since = self._before, self._seen
         self._before, self._seen = progress.flows.counted, progress.last
         seen = self._seen
@@ -334,7 +308,7 @@ class ShownRates:
 
     @property
     def prior(self) -> Prior | None:
-        """The rates so far; None where nothing was copied."""
+        """So far; None where nothing was copied."""
         if self._seen is None:
             return None
         shown = SpeedShown(
@@ -349,7 +323,7 @@ class ShownRates:
 def _copied(
     before: Mapping[Replica, Counted], now: Mapping[Replica, Counted], seen: Observation
 ) -> Iterator[tuple[Pair, float]]:
-    """Yield each copy with its rate since the poll before, in bytes a second, where it is known."""
+    """Yield each copy with its rate since the poll before, where it is known."""
     for replica, counted in now.items():
         was, state = before.get(replica), seen.partitions.get(replica.tp)
         if was is None or state is None or state.leader is None or counted.each is None:

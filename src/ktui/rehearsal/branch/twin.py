@@ -125,7 +125,7 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
 
 
 def _rates(point: BranchPoint, otherwise: SnapshotRates) -> SnapshotRates:
-    """Return what the recording shows, else the others: the rate, and the share of a throttle."""
+    """What the recording shows, else the others: the rate, and the share of a throttle."""
     if point.prior is None:
         return otherwise
     shown = rates_of(point.prior)
@@ -140,7 +140,7 @@ def _rates(point: BranchPoint, otherwise: SnapshotRates) -> SnapshotRates:
 def _known_states(
     progress: Progress, runs: Iterable[Run], seen: Observation
 ) -> dict[TopicPartition, PartitionState]:
-    """Return the last state of each partition: as polled last, or as its run left it."""
+    """The last state of each: as polled last, or as its run left it."""
     known = {
         tp: _settled(tp, track.planned.topic_id, track.replicas, track.planned.leader, seen)
         for run in runs
@@ -160,7 +160,7 @@ def _settled(
     leader: int | None,
     seen: Observation,
 ) -> PartitionState:
-    """Return a partition at rest, whose replicas are in sync where their brokers are up."""
+    """At rest; its replicas are in sync where their brokers are up."""
     up = tuple(broker for broker in replicas if broker in seen.online)
     first = up[0] if up else None
     return PartitionState(
@@ -173,7 +173,7 @@ def _settled(
 
 
 def _described(state: PartitionState, seen: Observation) -> PartitionState:
-    """Return a state of which the ISR is known; where metadata could not be read, all are in it."""
+    """With a known ISR; where metadata could not be read, all are in it."""
     if state.described:
         return state
     settled = _settled(state.tp, state.topic_id, state.original, None, seen)
@@ -181,7 +181,7 @@ def _described(state: PartitionState, seen: Observation) -> PartitionState:
 
 
 def _unseen(known: _States, seen: Observation) -> dict[TopicPartition, PartitionState]:
-    """Return the partitions that the topics must have too: empty ones, on one broker."""
+    """What the topics must have too: empty ones, on one broker."""
     last = Counter[str]()
     for tp in known:
         last[tp.topic] = max(last[tp.topic], tp.partition)
@@ -240,7 +240,7 @@ def _read(
 def _sizes(
     states: _States, runs: Sequence[Run], seen: Observation, empty: frozenset[TopicPartition]
 ) -> dict[int, dict[TopicPartition, ReplicaDir]]:
-    """Return the bytes of each replica, by broker, as far as they are known."""
+    """Of each replica, by broker, as far as they are known."""
     planned = {
         tp: track.planned.size
         for run in runs
@@ -259,13 +259,13 @@ def _sizes(
 
 
 def _whole(state: PartitionState, seen: Observation, planned: int | None) -> int | None:
-    """Return the bytes of a partition: of its leader, else those at the start of its run."""
+    """Bytes of its leader, else those at the start of its run."""
     leading = None if state.leader is None else seen.sizes.get(Replica(state.tp, state.leader))
     return planned if leading is None else leading.value
 
 
 def _copied(state: PartitionState, broker: int, whole: int, seen: Observation) -> int:
-    """Return how much of a partition a replica has that is not in sync: by offsets, or bytes."""
+    """Of a replica out of sync: by offsets, or bytes."""
     end = seen.ends.get(Replica(state.tp, broker))
     leading = None if state.leader is None else seen.ends.get(Replica(state.tp, state.leader))
     start = seen.starts.get(state.tp)
@@ -280,7 +280,7 @@ def _copied(state: PartitionState, broker: int, whole: int, seen: Observation) -
 def _written(
     progress: Progress, states: Sequence[PartitionState], empty: frozenset[TopicPartition]
 ) -> Sequence[float | None]:
-    """Return what producers wrote to each partition; others of a topic have the mean of those."""
+    """Written to each partition; others of a topic have the mean of those."""
     rates = [
         None if (line := progress.timelines.get(state.tp)) is None else line.inbound_bytes_s
         for state in states
