@@ -242,7 +242,6 @@ def _by_option(limits: Limits) -> Options:
 
 _KAFKAS = _by_option(Limits())
 
-
 NOTHING = (
     "No insights yet. Every run is recorded, and `ktui record` records other people's moves.\n"
     "Derive insights from the recordings: ktui pipeline run"

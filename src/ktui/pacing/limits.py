@@ -570,9 +570,7 @@ _AT_ONCE = {option for option, limit in NUMBERS.items() if limit.replaces_defaul
 """The limits of how much is copied at once. Naming one of them leaves out the default."""
 
 
-def default_limits(
-    named: Mapping[str, object] = MappingProxyType({}),
-) -> Limits:
+def default_limits(named: Mapping[str, object] = MappingProxyType({})) -> Limits:
     """Return the default limits: one replica of a partition at a time, W and K.
 
     Gentle runs begin with partitions that take long, and leave internal topics to the end. Large

@@ -56,7 +56,6 @@ QueuePlace = tuple[Rank, TopicPartition]
 _FEW = 64
 """Up to this many entries are inserted or removed one by one; for more, the list is rebuilt."""
 
-
 Demands = tuple[Demand, ...]
 """The demands of all steps with which a partition may begin, without doubles."""
 
@@ -270,7 +269,6 @@ def _bytes_by_broker(partitions: Iterable[Copies]) -> Counter[int]:
 
 
 MINUTE_S = 60.0
-
 
 _COSTS = tuple((field, limit.costs) for field, limit in COUNTED if limit.costs is not None)
 

@@ -44,12 +44,7 @@ class _InForce(NamedTuple):
 def _in_force(limits: Limits) -> list[_InForce]:
     own = set(BrokerLimits.__struct_fields__) if limits.brokers else set()
     found = [
-        _InForce(
-            field,
-            limit,
-            getattr(limits, field),
-            limits.own_of(field) if field in own else {},
-        )
+        _InForce(field, limit, getattr(limits, field), limits.own_of(field) if field in own else {})
         for field, limit in COUNTED
         if limits.is_set(field)
     ]

@@ -213,10 +213,7 @@ def leader_first(now: Situation) -> RuleResult:
 
 def reorder_and_elect(now: Situation) -> Step:
     """Put FTR's first replica first and elect it: a leader movement, no replica movement."""
-    target = (
-        *(b for b in now.target if b in now.replicas),
-        *now.excess,
-    )
+    target = (*(b for b in now.target if b in now.replicas), *now.excess)
     return Step(
         target=target,
         adds=(),

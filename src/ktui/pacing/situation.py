@@ -212,7 +212,6 @@ DONE = Done()
 
 Next = Step | Blocked | Done
 
-
 LEAST = 256 * 1024
 """The log is created and its fetch begins, which takes about as long as copying that much."""
 OF_UNKNOWN = 1024**3

@@ -171,10 +171,7 @@ def brokers_added(one: WantedPartition) -> list[int]:
     return [b for b in one.situation.target if b not in one.situation.replicas]
 
 
-_FROM = {
-    ConfigSource.EVERY_BROKER: ", set for every broker",
-    ConfigSource.FILE: ", set in a file",
-}
+_FROM = {ConfigSource.EVERY_BROKER: ", set for every broker", ConfigSource.FILE: ", set in a file"}
 _NO_BROKER = BrokerConfig()
 _NO_TOPIC = TopicConfig()
 

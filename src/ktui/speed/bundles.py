@@ -19,12 +19,7 @@ from ktui.pacing.limits import Limits
 from ktui.pacing.situation import NO_RACKS, Racks, WantedPartition
 from ktui.speed.capacity import Rates
 from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, Pair, leader_or_first
-from ktui.speed.simulate import (
-    RestOfRun,
-    SimulatedOutcome,
-    StepOverhead,
-    simulate_rest_of_run,
-)
+from ktui.speed.simulate import RestOfRun, SimulatedOutcome, StepOverhead, simulate_rest_of_run
 
 _MOST = 400
 """The most partitions and bundles simulated, at 0.1 to 0.3 ms each, of those in flight or waiting.

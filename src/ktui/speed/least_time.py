@@ -150,10 +150,7 @@ class _Sums:
         for found in self._pairs.exchanges(max(self._in_turn_s.values(), default=0.0)):
             time_s = self._of_all(found.seconds)
             yield Bound(
-                time_s=time_s,
-                bottleneck=kind.BROKERS,
-                brokers=found.brokers,
-                bytes=found.bytes,
+                time_s=time_s, bottleneck=kind.BROKERS, brokers=found.brokers, bytes=found.bytes
             )
         for leader, size in self._from.items() if self._leaders_stay else ():
             if most := limits.most_at("per_leader", leader):

@@ -55,10 +55,7 @@ def sessions(counted: DataFrame) -> DataFrame:
             F.max(F.when(look, F.col("ms"))).alias("last"),
         )
         .withColumns(
-            {
-                "first": F.col("first") + F.col("offset"),
-                "last": F.col("last") + F.col("offset"),
-            }
+            {"first": F.col("first") + F.col("offset"), "last": F.col("last") + F.col("offset")}
         )
     )
     return own.join(_covered(own), list(SESSION), "left").select(
@@ -99,10 +96,7 @@ def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
     return timed.join(firsts, list(EVENT), "left").select(
         *copies.columns,
         F.struct(
-            "counts",
-            "offset",
-            F.when(is_look, _shadowed()).alias("shadowed"),
-            wins.alias("wins"),
+            "counts", "offset", F.when(is_look, _shadowed()).alias("shadowed"), wins.alias("wins")
         ).alias("fate"),
     )
 

@@ -35,7 +35,6 @@ from Hadoop 3.4.2 on; they are one request, `If-None-Match: *` or `If-Match`."""
 GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
 """A table for `str.translate`: escapes the characters that Spark reads as a glob pattern."""
 
-
 _DEAD_AFTER_S = 30.0
 """A new file that nobody has renamed for so long is of a run that has died: it takes a second."""
 _EVERY_S = 0.1

@@ -136,11 +136,7 @@ WHAT_IF = table(
         "runs only; null without other runs, or where the run did not keep its limits",
         null=True,
     ),
-    column(
-        "calibrated_on",
-        TEXTS,
-        "run ids; empty: only moves outside of runs",
-    ),
+    column("calibrated_on", TEXTS, "run ids; empty: only moves outside of runs"),
     column(
         "assumed",
         TEXTS,
@@ -164,7 +160,6 @@ WHAT_IF = table(
     ),
 )
 """One row for each run and combination of limits and throttle."""
-
 
 _RUN = (
     column("run", TEXT, "null outside of ktui's runs", null=True),
@@ -307,7 +302,6 @@ BROKERS_BY_MINUTE = table(
 )
 """One row for each broker and minute in which something was copied or throttled."""
 
-
 SPANS = table(
     "spans",
     *KEY,
@@ -351,7 +345,6 @@ INTAKES = table(
     column("bytes", LONG, "B copied to it in that time"),
 )
 """Internal: one row for each broker, minute, number of replicas that grew at once, and throttle."""
-
 
 _WHERE = (
     column("segment", TEXT, "first 16 hex digits of the SHA-256 of the segment it was read from"),
@@ -441,11 +434,7 @@ SAMPLES = table(
     column("log_start_read_t", LONG, _MS, null=True),
     column(
         "sizes",
-        array_of(
-            column("broker", INT),
-            column("bytes", LONG),
-            column("read_t", LONG, _MS),
-        ),
+        array_of(column("broker", INT), column("bytes", LONG), column("read_t", LONG, _MS)),
         "bytes on disk, by broker",
     ),
     column(

@@ -23,13 +23,7 @@ from ktui.pipeline.forecast.derived import (
 from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.ingest.normalize import SessionSpan
-from ktui.pipeline.lake.files import (
-    LakeFiles,
-    ListedFile,
-    LocalFiles,
-    lake_files,
-    local_path,
-)
+from ktui.pipeline.lake.files import LakeFiles, ListedFile, LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.growing import write_grown
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import NAME as LAKE

@@ -132,11 +132,7 @@ def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
     listing = [F.col(f"one.{name}").alias(name) for name in (*LISTING, "listing_t")]
     judged = both.groupBy(*listing, "began_t", "ended_t").agg(F.min(place("it")).alias("place"))
     causes = F.array(*(F.lit(cause.value) for cause in MOST_TELLING))
-    stall = F.struct(
-        "began_t",
-        "ended_t",
-        F.element_at(causes, F.col("place") + 1).alias("cause"),
-    )
+    stall = F.struct("began_t", "ended_t", F.element_at(causes, F.col("place") + 1).alias("cause"))
     return judged.groupBy(*LISTING, "listing_t").agg(
         F.sort_array(F.collect_list(stall)).alias("stalls")
     )

@@ -167,9 +167,7 @@ def summarize_listings(listed: DataFrame) -> DataFrame:
     """
     start = F.col("start.log_start")
     messages = F.aggregate(
-        "ends",
-        F.lit(0).cast("long"),
-        lambda sum_, end: sum_ + F.greatest(end - start, F.lit(0)),
+        "ends", F.lit(0).cast("long"), lambda sum_, end: sum_ + F.greatest(end - start, F.lit(0))
     )
     is_known = start.isNotNull() & (F.size("ends") > 0)
     return (

@@ -300,10 +300,7 @@ def _assumed_figures(ratios: Collection[float], steps: Collection[RecordedStep])
 
 
 def _evidence(
-    seen: Collection[InflowSample],
-    learnt: Learnt,
-    steps: Iterable[RecordedStep],
-    partitions: int,
+    seen: Collection[InflowSample], learnt: Learnt, steps: Iterable[RecordedStep], partitions: int
 ) -> Evidence:
     seconds: defaultdict[int, float] = defaultdict(float)
     for one in seen:

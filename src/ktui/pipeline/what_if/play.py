@@ -75,7 +75,6 @@ FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)
 """What is multiplied: what a run has at once, and its throttle."""
 _AT_ONCE = tuple(field for field, limit in FIELDS.items() if limit.bounds_copies)
 
-
 _MOST_BYTES_S = 2**63 - 2
 """Kafka treats the next number as no throttle."""
 

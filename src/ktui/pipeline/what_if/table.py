@@ -241,8 +241,7 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
     )
     spans = require_columns(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
     spans = spans.groupBy("cluster_id", "run_id").agg(
-        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms"),
-        F.min("began_t").alias("began_t"),
+        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms"), F.min("began_t").alias("began_t")
     )
     ended = runs.select(
         "cluster_id",

@@ -57,7 +57,6 @@ _FIXED = {
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
 }
 
-
 _CORDONED = {
     True: "broker {0} is cordoned, and Kafka refuses every target that names it, whether the "
     "replica is new there or stays: {names}; lift the cordon with ktui broker uncordon {0}, or "

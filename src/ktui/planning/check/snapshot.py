@@ -153,13 +153,7 @@ async def take_snapshot(
         configs=configs.configs,
         listed=listed,
         topics=await topic_names(reader) if topics.absent else (),
-        failures=(
-            *topics.failures,
-            *configs.failures,
-            *dirs_failed,
-            *settings_failed,
-            *unlisted,
-        ),
+        failures=(*topics.failures, *configs.failures, *dirs_failed, *settings_failed, *unlisted),
         denied_by_brokers=frozenset(configs.absent),
         sizes={
             Replica(tp, broker): size

@@ -303,10 +303,7 @@ class Draft:
         new = {tp: len({*self.lists[tp]} - {*self.original(tp)}) for tp in changed}
         targets = [
             PartitionTarget(
-                tp.topic,
-                tp.partition,
-                self.lists[tp],
-                original_replicas=partitions[tp].original,
+                tp.topic, tp.partition, self.lists[tp], original_replicas=partitions[tp].original
             )
             for tp in sorted(changed, key=self._rank)
         ]

@@ -193,10 +193,7 @@ def even_leaders(
 
 
 def leads_possible(
-    draft: Draft,
-    brokers: Collection[int],
-    leads: Mapping[int, int],
-    free: Iterable[TopicPartition],
+    draft: Draft, brokers: Collection[int], leads: Mapping[int, int], free: Iterable[TopicPartition]
 ) -> dict[int, int]:
     """Return how many partitions each broker could lead."""
     most = Counter({broker: leads.get(broker, 0) for broker in brokers})

@@ -124,7 +124,6 @@ class Search:
 _MOST_RECONSIDERED = 500
 """With more moves, one that is larger than need be makes no difference."""
 
-
 _SAMPLE = 100
 """The replicas of a broker that are asked why they do not move."""
 _MOST_CHECKS = 600_000

@@ -22,12 +22,10 @@ JSON = Mapping[str, Any]
 
 MOST_ROWS = 200
 
-
 _LOG_FROM = 10
 _MOST_TICKS = 7
 _EDGE = 0.05
 """The share of an axis that stays free at its ends."""
-
 
 _APART_PX = 5
 """Keeps the first labels of the two axes of a drawing apart."""
@@ -208,12 +206,7 @@ def layout(x: JSON, y: JSON, **more: Any) -> JSON:
     }
 
 
-_LINES = {
-    "gridcolor": "var(--rule)",
-    "linecolor": "var(--rule)",
-    "zerolinecolor": "var(--rule)",
-}
-
+_LINES = {"gridcolor": "var(--rule)", "linecolor": "var(--rule)", "zerolinecolor": "var(--rule)"}
 
 T = TypeVar("T")
 V = TypeVar("V")

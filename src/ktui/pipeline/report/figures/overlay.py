@@ -47,7 +47,6 @@ _WEIGHED = (
 _WEIGHT = (marks.BROKER, marks.PAUSE, marks.LIMITS, marks.THROTTLE, marks.OTHER)
 """The kinds of signs, those first that other figures leave out last."""
 
-
 _KINDS = {
     marks.PAUSE: ("pauses", "pause"),
     marks.LIMITS: ("limits", "change of limits", "changes of limits"),

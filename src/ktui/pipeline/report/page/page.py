@@ -44,11 +44,7 @@ class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary(facts: ReportFacts) -> ReportSummary:
     """Sum up a run or a cluster."""
-    return ReportSummary(
-        title=_title(facts),
-        words=tuple(_words(facts)),
-        figures=_figures(facts),
-    )
+    return ReportSummary(title=_title(facts), words=tuple(_words(facts)), figures=_figures(facts))
 
 
 def _words(facts: ReportFacts) -> Iterator[str]:
