@@ -360,7 +360,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
             _took(each),
             as_duration(each.predicted_s),
             f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
-            _signed(each.held_out_error),
+            (UNKNOWN if each.held_out_error is None else f"{each.held_out_error:+.0%}"),
             advice_options(each),
         )
         for each in advised
@@ -383,7 +383,3 @@ def advice_options(advice: RunAdvice) -> str:
 
 def _percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{share:.0%}"
-
-
-def _signed(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{share:+.0%}"

@@ -64,12 +64,8 @@ def plan_as_json(plan: Plan) -> str:
 
     `original_replicas` are written where known; Kafka's tool ignores them.
     """
-    lines = ",\n".join(f"  {_one_line(target)}" for target in plan.partitions)
+    lines = ",\n".join(f"  {msgspec.json.encode(target).decode()}" for target in plan.partitions)
     return f'{{"version": {VERSION}, "partitions": [\n{lines}\n]}}\n'
-
-
-def _one_line(target: PartitionTarget) -> str:
-    return msgspec.json.encode(target).decode()
 
 
 LONGEST_TOPIC = 249

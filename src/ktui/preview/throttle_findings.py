@@ -333,17 +333,13 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
     for topic, wanted in sorted(topics.items()):
         config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
         if ALL not in parse_throttled_list(config.follower_throttled_replicas):
-            sizes = _follower_entries(run, wanted)
+            sizes = [_sizes(run, one, brokers_added(one))[: run.limits.replicas] for one in wanted]
             listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
             yield from _too_long(run, listed, sizes)
         if run.leaders and ALL not in parse_throttled_list(config.leader_throttled_replicas):
             sizes = _leader_entries(run, wanted)
             listed = ThrottledList(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
             yield from _too_long(run, listed, sizes)
-
-
-def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
-    return [_sizes(run, one, brokers_added(one))[: run.limits.replicas] for one in wanted]
 
 
 def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
@@ -354,7 +350,7 @@ def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> lis
 def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
     rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
     return sorted(
-        (_bytes(throttled_entry(one.tp.partition, broker)) for broker in rated), reverse=True
+        (len(throttled_entry(one.tp.partition, broker)) + 1 for broker in rated), reverse=True
     )
 
 
@@ -384,10 +380,6 @@ def _too_long(
     yield warning(
         FindingKind.LIST_TOO_LONG, f"{sentence}{kept}: steps wait until there is room; {remedy}"
     )
-
-
-def _bytes(listed: str) -> int:
-    return len(listed) + 1
 
 
 def other_throttles(run: ThrottledRun) -> Iterator[Finding]:
