@@ -32,7 +32,6 @@ class Column(msgspec.Struct, Generic[Cell], frozen=True, kw_only=True, eq=False)
     has: Callable[..., bool] = lambda *_: True
     """Whether there is anything to show in it."""
     figure: Callable[..., float | None] | None = None
-    """What rows are ordered by, smallest first; None where nothing can be."""
     largest_first: bool = False
     """Whether the largest figure usually comes first."""
     steady: bool = False

@@ -78,7 +78,6 @@ class Place(NamedTuple):
     path: Path
     """With links followed, where they lead to a regular file."""
     old: os.stat_result | None = None
-    """The regular file that is there."""
     is_stream: bool = False
     """Whether it is written through, and not replaced."""
     own_stream: int | None = None
@@ -201,7 +200,6 @@ def _new(path: Path) -> Path:
 
 
 def _in_folder(path: Path) -> Path:
-    """Check that the file's folder takes a new file, by which it is replaced."""
     if not os.access(path.parent, os.W_OK | os.X_OK):
         words = f"you may not write to its folder {path.absolute().parent}. Name another one"
         raise OSError(errno.EACCES, words, str(path))

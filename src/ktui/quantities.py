@@ -6,8 +6,6 @@ import math
 from typing import Final
 
 UNKNOWN: Final = "-"
-"""Shown in place of an unknown figure."""
-
 DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400

@@ -29,7 +29,6 @@ _WORDS = {
     "date": "a date",
     "datetime": "a time",
 }
-"""Plain words for msgspec's types."""
 _FIXES = {
     "character '\\t'": "indent with spaces",
     "another document": "write one document, without a second ---",
@@ -65,7 +64,6 @@ class YamlFile:
         return FileProblem(self.path, self.line(keys), problem)
 
     def line(self, keys: KeyPath) -> int:
-        """Return the line of the value at `keys`, or of its nearest parent with a known one."""
         while keys and keys not in self._lines:
             keys = keys[:-1]
         return self._lines.get(keys, 1)
@@ -140,7 +138,6 @@ def _loader(text: str) -> yaml.SafeLoader | yaml.CSafeLoader:
 
 
 def _is_shallow(text: str) -> bool:
-    """Return whether a text is YAML that is nested so little that libyaml can compose it."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -237,8 +234,6 @@ def _fields_at(to: Any, inner: KeyPath) -> tuple[msgspec.structs.FieldInfo, ...]
 
 
 def _reworded(message: str) -> str:
-    """Translate msgspec's type names into plain words."""
-
     def types(match: re.Match[str]) -> str:
         return " or ".join(_WORDS.get(name, name) for name in match[1].split(" | "))
 

@@ -81,9 +81,7 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     held_out_error: float | None
     """(predicted - actual) / actual of that run, by other runs; None where none can predict it."""
     assumed: tuple[str, ...] = ()
-    """The figures behind these times that no recording shows."""
     reason: str
-    """What is gained over the recorded run, and what it costs."""
     record: str | None = None
     """The options of `ktui start` to record a run with, which may show faster limits; or None."""
 
@@ -108,7 +106,6 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     runs: NonNegativeInt
     moves: NonNegativeInt
     began: datetime | None = None
-    """The time at which the first recorded move began."""
     ended: datetime | None = None
     prior: Prior | None = None
     """None while too little was copied for an estimate."""
@@ -260,10 +257,8 @@ class Section(msgspec.Struct, frozen=True):
     left: tuple[int, ...] = (0,)
     """Indexes of left-aligned columns, which hold words; figures are right-aligned."""
     more: str = ""
-    """A note on rows that are not shown."""
 
     def lines(self) -> list[str]:
-        """Return the header and the rows, aligned with spaces."""
         table = [self.header, *self.rows] if self.header else []
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [

@@ -38,7 +38,6 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     half_at: NonNegative
     """h: the number of replicas at once that takes in half of R."""
     most_at_once: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    """The most replicas at once that were seen."""
     throttled: NonNegative = 1.0
     """e: the share of a throttle that its broker takes in."""
     low: NonNegative = 1.0
@@ -55,7 +54,6 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def carries(self, throttle: int | None) -> bool:
-        """Whether the curve rests on observed rates under this throttle, or under none."""
         return self.known_to is None or (throttle is not None and throttle <= self.known_to)
 
     @property
@@ -64,7 +62,6 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
         return _EXTRAPOLATION * self.most_at_once
 
     def bytes_s(self, at_once: float, throttle: int | None) -> float:
-        """Return the rate into a broker, over all its replicas, in bytes a second."""
         count = min(at_once, self.holds_to)
         rate = self.most_bytes_s * count / (count + self.half_at)
         return max(1.0, rate if throttle is None else min(rate, self.throttled * throttle))

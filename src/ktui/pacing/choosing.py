@@ -112,7 +112,6 @@ class _Deciding:
         )
 
     def _go_on(self, until: Precedence) -> None:
-        """Let begun partitions go on: each keeps its place until done, unless blocked."""
         for tp in sorted(self._roster.between.keys() - self._taken, key=self._roster.rank):
             if self._roster.rank(tp)[0] > until:
                 return
@@ -149,7 +148,6 @@ class _Deciding:
             self._begin_among(lambda d: not d.moves_leader and self._fits_to_begin(d), until)
 
     def _may_begin(self, *, among_urgent: bool) -> bool:
-        """Whether a place is free, and no wave in progress that the partition would not join."""
         waits = self._wave_in_progress and not among_urgent
         return not waits and self._room.may_begin(among_urgent=among_urgent)
 
@@ -186,7 +184,6 @@ class _Deciding:
             self._run_alone(among_urgent=True)
 
     def _run_alone(self, *, among_urgent: bool) -> None:
-        """Start a partition whose own adds exceed M or S, since nothing else is in flight."""
         if never := [tp for tp in self._roster.between if self._may_go_alone(tp, among_urgent)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.choices(tp)[0], alone=True)
@@ -229,7 +226,6 @@ class _Deciding:
         return self._roster.still_adding or any(move.step.adds for move in self._moves)
 
     def _requests(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
-        """Split cuts into requests of C partitions at most."""
         most = self._limits.cut_together or self._limits.partitions or USUAL_CUT_TOGETHER
         return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
 
@@ -246,7 +242,6 @@ class WaitsForNextWave(msgspec.Struct, frozen=True):
 
     wave: int
     left: int
-    """Partitions of the wave that have not ended."""
 
 
 class WaitsForLoneStep(msgspec.Struct, frozen=True):

@@ -39,9 +39,7 @@ class Mode(enum.StrEnum):
     """When further partitions begin (KIP-1335)."""
 
     ROLLING = "rolling"
-    """As soon as a place is free."""
     WAVE = "wave"
-    """When all partitions that began together have ended."""
 
 
 class Order(enum.StrEnum):
@@ -53,11 +51,9 @@ class Order(enum.StrEnum):
     Gentle only.
     """
     TOPIC = "topic"
-    """By topic and partition, as in KIP-1335."""
     SIZE_DESC = "size-desc"
     SIZE_ASC = "size-asc"
     PLAN = "plan"
-    """In the order of the plan's file."""
 
 
 class InternalOrder(enum.StrEnum):
@@ -68,9 +64,7 @@ class InternalOrder(enum.StrEnum):
 
     FIRST = "first"
     LAST = "last"
-    """Once no other partition waits to begin."""
     NONE = "none"
-    """As all others, without a limit of their own."""
 
 
 class At(enum.Enum):
@@ -88,7 +82,6 @@ class Full(msgspec.Struct, frozen=True):
     """A limit that leaves no room for a step."""
 
     limit: str
-    """The limit's field in `Limits`."""
     used: int
     """A count, or bytes."""
     most: int
@@ -147,7 +140,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     """What is counted, or measured in bytes: its help."""
     kip: str = ""
-    """KIP-435's name, where it has one."""
     default: str = ""
     """The default of a new run, for the help."""
     at: tuple[At, ...]
@@ -177,7 +169,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return as_bytes(value) if self.in_bytes else f"{value:,}"
 
     def why_full(self, full: Full) -> tuple[str, str]:
-        """Return why a partition waits for the limit: for a cell, and as a sentence."""
         assert self.full is not None, self.letter  # noqa: S101 - a limit that can be full
         size = self.figure if self.in_bytes else None
         cell = self.full.cell(self.letter, full, self.figure)
@@ -365,9 +356,7 @@ NUMBERS: Mapping[str, Limit] = {
 
 LETTERS = {option: limit.letter for option, limit in NUMBERS.items()}
 FIELDS = {option.replace("-", "_"): limit for option, limit in NUMBERS.items()}
-"""The same by field of `Limits`."""
 COUNTED = tuple((field, limit) for field, limit in FIELDS.items() if limit.costs is not None)
-"""Those that steps in flight use."""
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -421,7 +410,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return getattr(self, field)  # type: ignore[no-any-return] # the same
 
     def own_of(self, option: str) -> dict[int, int | None]:
-        """Return the brokers' own limits of an option: of B, S or W, by broker."""
         values = {each.broker: getattr(each, _field(option), UNSET) for each in self.brokers}
         return {broker: value for broker, value in values.items() if value is not UNSET}
 
@@ -520,7 +508,6 @@ def _field(option: str) -> str:
 
 
 OF_ONE_BROKER = tuple(each.replace("_", "-") for each in BrokerLimits.__struct_fields__[1:])
-"""The limits that a broker may have of its own: B, S and W."""
 OF_RUN = "run"
 """The value that lifts a broker's own limit."""
 
@@ -535,8 +522,6 @@ CHOICES: Mapping[str, tuple[Word, ...]] = {
     "order": tuple(Order),
     "internal": tuple(InternalOrder),
 }
-"""The options that take one of several words."""
-
 KIP_435_NAMES = {limit.kip: option for option, limit in NUMBERS.items() if limit.kip}
 """KIP-435's names for four of the options."""
 

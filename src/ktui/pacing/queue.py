@@ -79,7 +79,6 @@ class Queue:
         return tp in self._places
 
     def put(self, tp: TopicPartition, rank: Rank, demands: Demands) -> None:
-        """Queue a partition at its rank, or move it there if it is queued already."""
         before = self._places.get(tp)
         if before == (demands, rank):
             return
@@ -287,11 +286,9 @@ class LastMinute(msgspec.Struct):
         self.happened.append((at_s, count))
 
     def count(self, now_s: float) -> int:
-        """Return how many happened within the minute before now."""
         return sum(count for at_s, count in self.happened if _recent(at_s, now_s))
 
     def next_end_s(self, now_s: float) -> float | None:
-        """Return when the earliest of them leaves the minute; None where there is none."""
         ends = (at_s + MINUTE_S for at_s, _ in self.happened if _recent(at_s, now_s))
         return min(ends, default=None)
 
@@ -304,21 +301,17 @@ class Usage(msgspec.Struct):
     """How much of each limit is in use, by all partitions, by urgent ones alone, or by others."""
 
     places: int = 0
-    """Partitions that hold a place under P."""
     steps_in_places: int = 0
-    """Steps in flight that hold a place."""
     coordinators_moving: int = 0
     """Steps in flight that move the leader of an internal partition."""
     steps_adding: int = 0
     alone: int = 0
-    """Steps in flight that no other step may join."""
     taken: dict[str, Counter[Place]] = msgspec.field(
         default_factory=lambda: {field: Counter[Place]() for field, _ in COUNTED}
     )
     """What the steps take of each limit, by its field and by where it is counted."""
 
     def count_place(self, move: Move, sign: int = 1) -> None:
-        """Count a step in flight under P, and whether any other may join it."""
         self.steps_in_places += sign * move.holds_place
         self.alone += sign * move.alone
 
@@ -333,5 +326,4 @@ class Usage(msgspec.Struct):
 
     @property
     def adding(self) -> int:
-        """How many replicas are being added."""
         return self.taken["replica_movements"][None]

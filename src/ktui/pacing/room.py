@@ -19,7 +19,6 @@ class Exceeded(msgspec.Struct, frozen=True):
     limit: str
     most: int
     broker: Place = None
-    """The broker whose own limit it is; None for the run's."""
 
 
 NOTHING_FOREIGN = Usage()
@@ -72,7 +71,6 @@ class Room:
         return self._urgent if among_urgent else self._whole
 
     def may_begin(self, *, among_urgent: bool) -> bool:
-        """Whether another partition may begin, under P alone."""
         most, share = self._limits.partitions, self._share(among_urgent=among_urgent)
         return most is None or share.places < most
 
@@ -83,7 +81,6 @@ class Room:
         return free if holds_place else self.may_begin(among_urgent=among_urgent)
 
     def is_closed(self, *, among_urgent: bool) -> bool:
-        """Whether a step is in flight alone until it is over."""
         return self._share(among_urgent=among_urgent).alone > 0
 
     def lacks_place(self, *, holds_place: bool, among_urgent: bool) -> Full | None:
@@ -105,7 +102,6 @@ class Room:
         return full is None
 
     def lacks(self, demand: Demand) -> Full | None:
-        """Return the first limit that has no room for a step; None if the step fits now."""
         if demand.moves_coordinator and (moving := self._whole.coordinators_moving):
             return Full("leader_movements", moving, 1, among_internal=True)
         if (cuts := self.lacks_cuts(demand)) is not None:

@@ -29,7 +29,6 @@ from ktui.pacing.steps import choices, next_step, next_steps
 class _Entry(msgspec.Struct):
     wanted: WantedPartition
     number: int
-    """The partition's place in the plan."""
     situation: Situation
     begun: bool
     first: bool
@@ -59,7 +58,6 @@ class Roster:
         self.racks = racks
         self.urgent_first = urgent_first
         self.queue = Queue()
-        """Partitions not begun, with a first step."""
         self.between: dict[TopicPartition, tuple[Step, ...]] = {}
         """Begun partitions, with the steps of which each may take any one next."""
         self.ready: dict[TopicPartition, Step] = {}
@@ -68,15 +66,11 @@ class Roster:
         self.stalled: set[TopicPartition] = set()
         """Partitions in flight that are stalled or cancelled: no cut waits for them."""
         self.blocked: dict[TopicPartition, Blocked] = {}
-        """Partitions, begun or not, with no step to take."""
         self.batch = 0
         """The number of the last decision that submitted moves, or of the last wave."""
         self.used = Usage()
-        """What all partitions of the run use of the limits."""
         self.used_by_urgent = Usage()
-        """What those use that went as urgent ones."""
         self.urgent_waiting: set[TopicPartition] = set()
-        """Urgent partitions in the queue or between steps."""
         self.cuts_lately = 0
         """Steps of ours within the last minute that raised a leader epoch; the caller counts."""
         self.changes = 0
@@ -123,7 +117,6 @@ class Roster:
         self._count(entry, msgspec.structs.replace(counted, leader=leader))
 
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
-        """End the step in flight, and return what comes next."""
         self._land(tp)
         return self.seen(tp, situation)
 
@@ -140,7 +133,6 @@ class Roster:
         return self.seen(tp, situation)
 
     def withdraw(self, tp: TopicPartition) -> None:
-        """Remove a partition that was stopped, refused, changed elsewhere or deleted."""
         if tp in self.in_flight:
             self._land(tp)
         self._leave(self._entries.pop(tp))
@@ -200,7 +192,6 @@ class Roster:
             self._fly(move)
 
     def rank(self, tp: TopicPartition) -> Rank:
-        """Return a partition's sort key in the order in force."""
         entry = self._entries[tp]
         order, precedence = self.limits.order, self._precedence(entry)
         if order is Order.PLAN:
@@ -235,7 +226,6 @@ class Roster:
         return bool(self._entries[tp].place)
 
     def weight(self, tp: TopicPartition) -> int:
-        """Return the bytes that each replica of a partition counts under V and W."""
         return self._entries[tp].wanted.weight
 
     def demand(self, tp: TopicPartition, step: Step) -> Demand:
@@ -315,7 +305,6 @@ class Roster:
         return most is None or self.used.places < most
 
     def _leave(self, entry: _Entry) -> None:
-        """Remove a partition from its queue or set, and free its place."""
         tp, entry.filed = entry.wanted.tp, None
         self.changes += 1
         self.queue.take((tp,))
@@ -334,7 +323,6 @@ class Roster:
             usage.places += 1
 
     def _counting(self, entry: _Entry) -> tuple[Usage, ...]:
-        """What counts a partition's place and step."""
         return (self.used, self.used_by_urgent) if entry.urgent else (self.used,)
 
     def _fly(self, move: Move) -> None:
@@ -356,7 +344,6 @@ class Roster:
         self._count(entry, None)
 
     def _count(self, entry: _Entry, demand: Demand | None) -> None:
-        """Count what a step in flight takes of the limits, in the place of what it took before."""
         for usage in self._counting(entry):
             if entry.counted is not None:
                 usage.count(entry.counted, -1)

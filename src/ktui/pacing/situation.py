@@ -16,9 +16,7 @@ class Urgency(enum.StrEnum):
     """The reason why a partition is urgent."""
 
     UNDER_MIN_ISR = "under min ISR"
-    """Fewer are in sync than producers with acks=all need."""
     ONE_IN_SYNC = "one in sync"
-    """One copy is in sync, and the target has more."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +44,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     waits_for_kept: bool = False
     """Whether a step completes only when its whole target is in sync: before Kafka 4.3."""
     reassigning: bool = False
-    """Whether the controller lists the partition: somebody's step is in flight."""
     eligible: Brokers = ()
     """Eligible leader replicas (KIP-966), as far as the cluster reports them."""
     intermediate: Brokers = ()
@@ -64,7 +61,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def urgency(self) -> Urgency | None:
-        """Why the partition is urgent; None if it is not."""
         if len(self.isr) >= self.safe_in_sync:
             return None
         below = len(self.isr) < self.min_isr
@@ -80,7 +76,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_lead(self) -> bool:
-        """Whether the final leader could lead now."""
         return self.in_sync(self.first)
 
     @property
@@ -114,7 +109,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(b for b in self.excess if b not in there and b not in self.isr)
 
     def closed_in(self, brokers: Brokers) -> Brokers:
-        """Return those of the brokers that no target may name."""
         return tuple(b for b in brokers if b in self.closed) if self.closed else ()
 
     @property
@@ -124,7 +118,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(b for b in self.replicas if b not in dead) if dead else self.replicas
 
     def in_sync(self, broker: int) -> bool:
-        """Whether a replica is in the ISR and its broker is online."""
         return broker in self.isr and broker in self.replicas and broker in self.online
 
 
@@ -132,7 +125,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """An alter, an election, or an alter and then an election. A step always changes something."""
 
     target: Brokers
-    """The replicas to ask for, in order (TR)."""
     adds: Brokers
     drops: Brokers
     alters: bool
@@ -140,7 +132,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     elects: int | None = None
     """The broker to elect as preferred leader once the alter is over."""
     moves_leader: bool = False
-    """Whether the step elects a leader or drops the present one."""
     cut: bool = False
     """Whether the step is the last alter of shape gentle, which only drops (or reorders)."""
     urgent: bool = False
@@ -189,7 +180,6 @@ class Blocked(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The reason as a sentence: "broker 3 of its target is down"."""
         return self.sentence_of("target")
 
     def sentence_of(self, goal: str) -> str:
@@ -232,7 +222,6 @@ class WantedPartition(msgspec.Struct, frozen=True):
     sized: bool = True
     """Whether the size is known; if not, the partition counts under V and W as a large one."""
     ahead: int = 0
-    """The bytes by which it goes before others with the order `long-first`; 0 for most."""
     begun: bool = False
     """Whether this run submitted a step of the partition before it was resumed."""
     first: bool = False
@@ -249,7 +238,6 @@ class WantedPartition(msgspec.Struct, frozen=True):
 Place = int | str | None
 """Where a limit is counted: a broker by its id, a rack by its name, or None for the cluster."""
 Racks = Mapping[int, str]
-"""The rack of each broker that has one."""
 NO_RACKS: Racks = MappingProxyType({})
 
 
@@ -258,11 +246,9 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
     moves_leader: bool
     urgent: bool
-    """Whether the step adds since too few are in sync."""
     adds: int
     raises_epoch: bool = False
     leader: int | None = None
-    """The broker that the step copies from; None if it adds none, or that is not known."""
     brokers: Brokers = ()
     """The brokers that the step adds, sorted."""
     racks: tuple[str, ...] = ()
@@ -358,7 +344,6 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def moves(self) -> Iterator[Move]:
-        """All moves of the decision."""
         yield from self.steps
         for together in self.cuts:
             yield from together

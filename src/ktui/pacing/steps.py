@@ -46,7 +46,6 @@ def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
 
 
 def _guarded_step(now: Situation, limits: Limits) -> Next:
-    """Return the next step of a shape that keeps the promises of `start`."""
     now = _with_final_leader_first(now)
     if now.replicas == now.target and now.leads:
         return DONE

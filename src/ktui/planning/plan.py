@@ -44,7 +44,6 @@ class PartitionTarget(
 
     @property
     def named_log_dirs(self) -> Iterator[tuple[int, str]]:
-        """The replicas' brokers for which the plan names a log dir, each with its path."""
         pairs = zip(self.replicas, self.log_dirs, strict=False)
         return ((broker, path) for broker, path in pairs if path != ANY_LOG_DIR)
 

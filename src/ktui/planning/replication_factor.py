@@ -22,7 +22,6 @@ class PresentReplicas(msgspec.Struct, frozen=True):
 
     brokers: Brokers = ()
     behind: frozenset[int] = frozenset()
-    """The live replicas that are not in sync."""
     dead: frozenset[int] = frozenset()
     """The replicas on brokers that are down, or whose log dir has failed."""
 
@@ -37,11 +36,9 @@ class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Kafka refuses every target that names one of them, which it does from 4.4 on."""
     racks: Mapping[int, str | None] = {}
     replicas: Mapping[int, int] = {}
-    """The number of replicas of each broker, of all topics."""
 
     @property
     def targets(self) -> list[int]:
-        """The brokers that may get replicas, in order."""
         return sorted(self.online - self.cordoned)
 
     @property
@@ -54,7 +51,6 @@ class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
         return {self.racks.get(broker) for broker in brokers}
 
     def spread(self, brokers: Iterable[int]) -> int:
-        """Return the number of racks that brokers are in, as far as racks are known."""
         return len(self.racks_of(brokers) - {None})
 
 
@@ -112,7 +108,6 @@ def _kept(present: PresentReplicas, factor: int, pool: BrokerPool) -> Brokers:
 
 
 _Shift = tuple[TopicPartition, int, int]
-"""A new replica of a partition that goes to another broker: from which, and to which."""
 
 
 class _Growth:
@@ -144,7 +139,6 @@ class _Growth:
                 self._add(replicas, self._next(tp, replicas))
 
     def _next(self, tp: TopicPartition, replicas: list[int]) -> int:
-        """Return the broker that gets the next replica of a partition."""
         candidates = [broker for broker in self._targets if broker not in replicas]
         if not candidates:
             raise FactorProblem(self._problem(tp, len(replicas), "usable for it"))

@@ -18,8 +18,6 @@ T = TypeVar("T")
 Draw = Callable[[int], int]
 """Draws a random number from 0 to below its argument."""
 BrokerRacks = Mapping[int, str | None]
-"""The rack of each broker."""
-
 _DRAW: Draw = random.Random().randrange  # noqa: S311 - no secret
 
 
@@ -86,7 +84,6 @@ class _Rack:
         self._taken = 0
 
     def next(self, epoch: int) -> int | None:
-        """Return the next broker for the partition of an epoch; None if all have been taken."""
         count = len(self.brokers)
         if self._epoch != epoch:
             self._epoch = epoch
@@ -99,8 +96,6 @@ class _Rack:
 
 
 class _Stripes:
-    """The racks of a cluster, and the placement of one partition of a topic after another."""
-
     def __init__(self, brokers: BrokerRacks, draw: Draw) -> None:
         members: dict[str | None, list[int]] = {}
         for broker, rack in brokers.items():

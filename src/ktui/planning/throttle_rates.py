@@ -52,7 +52,6 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     """The name of the figure, such as `p99`: only people read it."""
     below: float
-    """The value, in the unit of the figure."""
     unit: Literal["", "ms", "s"] = ""
 
     def __post_init__(self) -> None:
@@ -69,7 +68,6 @@ class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.name}<{self.value(self.below)}"
 
     def value(self, figure: float) -> str:
-        """Return a figure with the unit of the objective: "143ms"."""
         shown = f"{figure:.6f}".rstrip("0").rstrip(".")
         return f"{shown}{self.unit}"
 
@@ -121,7 +119,6 @@ class ThrottleRates(msgspec.Struct, frozen=True):
     every: int | None = None
     """The rate of every broker not named in `brokers`; None for no throttle."""
     brokers: tuple[BrokerRate, ...] = ()
-    """The rates of single brokers."""
     budget: int | None = None
     """The rate of all brokers together; None for no limit on that."""
     objective: Objective | None = None
@@ -133,7 +130,6 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return self.budget if own is None else min(own, self.budget or own)
 
     def lower_than(self, other: ThrottleRates) -> bool:
-        """Whether any broker may receive less than under other rates."""
         named = {each.broker for each in (*self.brokers, *other.brokers)}
         named.add(-1)  # stands for all that neither names
         both = ((self.of(broker), other.of(broker)) for broker in named)
@@ -156,7 +152,6 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, every=_lower(self.every, bytes_s), brokers=single)
 
     def shared(self, shares: Mapping[int, int]) -> ThrottleRates:
-        """Return the rates where each broker has its share of the budget."""
         if self.budget is None:
             return self
         named = {each.broker for each in self.brokers} | shares.keys()
@@ -167,7 +162,6 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, every=every, brokers=single, budget=None)
 
     def shared_evenly(self, brokers: Collection[int]) -> ThrottleRates:
-        """Return the rates where the budget is shared evenly among some brokers."""
         if self.budget is None:
             return self
         return self.shared(dict.fromkeys(brokers, max(1, self.budget // max(1, len(brokers)))))
@@ -177,7 +171,6 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         return no_such_brokers((each.broker for each in self.brokers), known)
 
     def __bool__(self) -> bool:
-        """Whether any broker is throttled, or may be."""
         rates = (self.every, self.budget, *(each.bytes_s for each in self.brokers))
         return self.objective is not None or any(rate is not None for rate in rates)
 

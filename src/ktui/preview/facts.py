@@ -22,7 +22,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     seen: ClusterSnapshot
     cluster: str = ""
-    """The name of the cluster, cleaned for the terminal."""
     cluster_id: str = ""
     permitted: Permissions | None = None
     """What the principal may do; None where nobody asked, or brokers do not tell."""
@@ -31,7 +30,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     standing: tuple[Finding, ...] = ()
     """What stands against any plan now: a shut gate, another owner, other runs."""
     prior: Prior | None = None
-    """What earlier runs on the cluster have shown; None for nothing."""
     throttled_by: str = ""
     """Why no other run may have a throttle, with the run that has one; empty where none has."""
 
@@ -41,7 +39,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     limits: Limits
     throttle: ThrottleRates = NO_THROTTLE
-    """The run's own rates."""
     throttle_leaders: bool = False
     allowed: Allowances = NOTHING_ALLOWED
     canary: str = ""
@@ -51,7 +48,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def throttles(self) -> bool:
-        """Whether the run may set throttles."""
         return bool(self.throttle) or self.chooses_rates
 
 
@@ -71,7 +67,6 @@ class PlanSummary(msgspec.Struct, frozen=True):
     """Partitions that the cluster does not have or does not show; excluded from the rest."""
     at_target: int
     replica_movements: int
-    """Replicas to copy to a broker."""
     leader_movements: int
     """Partitions with a leader that are to be led by another broker."""
     replication_factor_changes: tuple[FactorChange, ...]
@@ -119,7 +114,6 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> bool:
-        """Whether the plan changes anything on the broker."""
         return self.copies or self.leaders != self.leaders_after
 
 

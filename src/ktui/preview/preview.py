@@ -72,7 +72,6 @@ class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
     elections: int
     leader_epoch_bumps: int
     most_replicas: int
-    """The most replicas that one partition holds at once."""
     peak_extra_replicas: int
     """The most replicas at one time beyond partitions' present and final numbers, in all."""
 
@@ -97,10 +96,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_version: int = 1
     plan: str
-    """The name of the plan's file, cleaned for the terminal."""
     cluster: str
     findings: tuple[Finding, ...]
-    """Findings of all kinds: problems first, then warnings, then notes."""
     summary: PlanSummary
     bytes_to_copy: int | None
     """None if a partition's size is not known."""
@@ -108,10 +105,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The number of partitions with unknown size among those that copy something."""
     limits: Limits
     throttle: ThrottleRates
-    """The run's own rates."""
     throttle_leaders: bool
     brokers: tuple[BrokerPreview, ...]
-    """The live brokers, and those that have or get a replica."""
     shapes: tuple[ShapeCost, ...]
     """Both shapes, for comparison; the limits decide which is in force."""
     how_long: HowLong | None
@@ -119,7 +114,6 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: CoordinatorMoves | None
     """None if no partition of an internal topic gets another leader."""
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
-    """The steps of each partition, where they were asked for."""
 
     @property
     def in_force(self) -> ShapeCost:
@@ -127,12 +121,10 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moves(self) -> bool:
-        """Whether anything is requested of Kafka."""
         return bool(self.in_force.alters or self.in_force.elections)
 
     @property
     def idle(self) -> bool:
-        """Whether all of the plan is at its target already."""
         return any(each.kind is FindingKind.NOTHING_TO_DO for each in self.findings)
 
     @property
@@ -266,7 +258,6 @@ class PreviewBase:
         )
 
     def _rates(self, in_force: ThrottleRates) -> Rates:
-        """Return the rates of copies: by the operator, the throttles, and what is known."""
         configs = self._snapshot.broker_configs if self.known.given is None else {}
         throttle = with_present_rates(in_force, self._gains, configs)
         return self.known.under(throttle, self._case)

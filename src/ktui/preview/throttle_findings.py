@@ -76,7 +76,6 @@ class GrowingPartitions:
 
     @cached_property
     def gaining(self) -> Sequence[int]:
-        """The brokers that gain replicas."""
         return sorted({broker for one in self.wanted for broker in brokers_added(one)})
 
     @cached_property
@@ -90,11 +89,9 @@ class ThrottledRun(msgspec.Struct, frozen=True):
 
     growing: GrowingPartitions
     throttle: ThrottleRates
-    """The run's rates; at least one broker has one."""
     limits: Limits
     outcome: SimulatedOutcome
     leaders: bool
-    """Whether leaders are throttled too."""
     asked: ThrottleRates = NO_THROTTLE
     """The rates as the operator has given them, without a budget's shares."""
     slow: bool = False
@@ -142,7 +139,6 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         return min((count for count in counts if count is not None), default=None)
 
     def by_rate(self, brokers: Iterable[int]) -> Mapping[int, list[int]]:
-        """Group the brokers that the run throttles by rate, lowest rate first."""
         groups: defaultdict[int, list[int]] = defaultdict(list)
         for broker in brokers:
             rate = self.throttle.of(broker)
@@ -357,7 +353,6 @@ def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> l
 def _too_long(
     run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
 ) -> Iterator[Finding]:
-    """Warn if the entries listed at once may take more than the room in the list."""
     room = list_room(parse_throttled_list(listed.theirs))
     limits = run.limits
     together = sorted(map(sum, sizes), reverse=True)

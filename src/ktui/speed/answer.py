@@ -35,19 +35,14 @@ class Bottleneck(enum.StrEnum):
     """Why no run of a plan is faster."""
 
     RECEIVER = "receiver"
-    """A broker takes in no more than its rate."""
     SENDER = "sender"
-    """S replicas are copied from a leader at a time."""
     BROKER = "broker"
     """Under W, a broker sends or receives one large replica at a time."""
     BROKERS = "brokers"
     """As that, so of an odd number of brokers one at least is idle."""
     PARTITION = "partition"
-    """R replicas of a partition are added at a time."""
     PARTITIONS = "partitions"
-    """P partitions are under way at a time."""
     REPLICAS = "replicas"
-    """M replicas are added at a time."""
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,19 +56,15 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """The three or more that copy among each other."""
     partition: TopicPartition | None = None
     bytes: int = 0
-    """What the bottleneck has to copy."""
 
 
 class Source(enum.StrEnum):
     """Where the rates behind a time come from."""
 
     ASSUMED = "assumed"
-    """Nothing is known of this cluster."""
     EARLIER_RUNS = "earlier-runs"
     THIS_RUN = "this-run"
-    """This run has shown them."""
     GIVEN = "given"
-    """The operator has named the rate."""
 
 
 class Misfit(enum.StrEnum):
@@ -163,7 +154,6 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def _count(seconds: float, size: float) -> str:
-    """Format a number of units of `size` seconds, with one decimal below 10; seconds come whole."""
     tenths = f"{max(0.0, seconds) / size:.1f}"
     whole = size == 1.0 or len(tenths) > len("9.9")
     return f"{max(0.0, seconds) / size:.0f}" if whole else tenths.removesuffix(".0")

@@ -163,8 +163,6 @@ def _leader(one: WantedPartition) -> int:
 
 
 class _StandInCopies(CopiesOfBothEnds):
-    """Copies of partitions that may stand for others; sizes are those of all of them together."""
-
     def __init__(self, rates: Rates, stand: StandIns) -> None:
         super().__init__(rates.of_copy, rates.load())
         self._stand = stand

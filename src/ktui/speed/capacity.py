@@ -91,7 +91,6 @@ class _Seen(msgspec.Struct):
     throttle: int | None
     size: float
     alone: float
-    """Bytes that a single copy would have received in that time."""
     seconds: float
 
     @property
@@ -117,16 +116,12 @@ class BrokerShown(msgspec.Struct, frozen=True):
 
     broker: int
     throttle: NonNegativeInt | None
-    """Bytes a second; None without one."""
     bytes: Amount
     alone: Amount
-    """The bytes that a single copy would have received in that time."""
     seconds: Amount
     at_once: _Count
-    """The most copies at a time."""
 
     def added_to(self, before: BrokerShown | None) -> BrokerShown:
-        """Return the sum of what the broker has received before, under that throttle, and this."""
         if before is None:
             return self
         return BrokerShown(
@@ -156,7 +151,6 @@ class Case(msgspec.Struct, frozen=True):
     """What is to be copied, to be compared with what earlier runs have copied."""
 
     onto: tuple[int, ...] = ()
-    """The brokers that receive copies."""
     largest: int = 0
     """The bytes of the largest partition; 0 while unknown."""
     brokers: int = 0
@@ -258,7 +252,6 @@ class Capacity:
         return min(free, self._usual_share() * throttle)
 
     def alone(self, broker: int) -> float:
-        """Return the rate of a single copy onto a broker without a throttle, in bytes a second."""
         seen = self._memory.seen.get(broker)
         if seen is not None and seen.seconds and not seen.bound:
             return seen.alone / seen.seconds
@@ -272,7 +265,6 @@ class Capacity:
         return ASSUMED.middle if usual is None else usual
 
     def _usual_alone(self) -> float | None:
-        """Return the usual rate of a single copy, by this run or else by earlier ones."""
         free = list(filter(_was_free, self._memory.seen.values()))
         if seconds := sum(seen.seconds for seen in free):
             return sum(seen.alone for seen in free) / seconds
@@ -301,7 +293,6 @@ class Rates:
         self._spreads: dict[int, Span] = {}
 
     def limit(self, broker: int) -> int | None:
-        """Return the throttle of a broker, in bytes a second; None without one."""
         if broker not in self._limits:
             self._limits[broker] = self._throttle.of(broker)
         return self._limits[broker]
@@ -332,7 +323,6 @@ class Rates:
         return self._takes[key]
 
     def of_copy(self, pair: Pair, load: CopyLoad) -> float:
-        """Return the rate of one copy, in bytes a second, beside all that are in flight."""
         broker = pair[1]
         if not self.is_free(broker):
             at_once = load.onto(broker)
@@ -343,11 +333,9 @@ class Rates:
         return max(1.0, alone / load.slows(pair))
 
     def load(self, pairs: Iterable[Pair] = ()) -> CopyLoad:
-        """Return how much some copies in flight load brokers at these rates."""
         return CopyLoad(self.is_free, pairs)
 
     def copies(self) -> CopiesOfBothEnds:
-        """Return copies in flight at these rates; none yet."""
         return CopiesOfBothEnds(self.of_copy, self.load())
 
     def spread(self, broker: int) -> Span:
@@ -373,7 +361,6 @@ class Rates:
         return Span(spread.low / wider, 1.0, spread.high * wider)
 
     def time_s(self, seconds: float, broker: int) -> Span:
-        """Return seconds of copying with the range that a broker's rate gives them."""
         spread = self.spread(broker)
         return Span(seconds / spread.high, seconds, seconds / spread.low)
 

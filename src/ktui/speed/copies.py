@@ -113,7 +113,6 @@ class CopyLoad:
             self.add(pair)
 
     def add(self, pair: Pair, copies: int = 1) -> None:
-        """Add copies; less than 0 removes some that have ended."""
         leader, broker = pair
         self._onto[broker] += copies
         if self._is_free(broker):
@@ -121,7 +120,6 @@ class CopyLoad:
             self._load[leader] += SENDING * copies
 
     def onto(self, broker: int) -> int:
-        """Return how many copies a broker receives."""
         return self._onto[broker]
 
     def slows(self, pair: Pair) -> float:
@@ -141,14 +139,12 @@ class CopiesOfBothEnds:
         self._bytes_s = bytes_s
         self._load = load
         self._of: dict[Pair, BrokerIntake] = {}
-        """Only pairs with copies."""
         self._beside: dict[TopicPartition, Mapping[int, int]] = {}
         self._touching: defaultdict[int, dict[Pair, BrokerIntake]] = defaultdict(dict)
         """Those of them that a broker is one of."""
         self._changed: set[int] = set()
         """The brokers whose load has changed at `_at_s`."""
         self._copies: Counter[int] = Counter()
-        """How many copies each broker sends or receives."""
         self._drift: Counter[int] = Counter()
         """How many of them have begun or ended since its rates were computed."""
         self._at_s = 0.0
@@ -223,7 +219,6 @@ class CopiesOfBothEnds:
         return at_once * self._bytes_s(pair, self._load)
 
     def _load_changed(self, tp: TopicPartition, pair: Pair, at_s: float, sign: int) -> None:
-        """Count a copy that begins (1) or has ended (-1), with those beside it."""
         beside, broker = self._beside[tp], pair[1]
         self._load.add(pair, sign)
         for leader, copies in beside.items():

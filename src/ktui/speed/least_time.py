@@ -25,9 +25,7 @@ class CopiesOnto(msgspec.Struct, frozen=True, gc=False):
 
     bytes: int = 0
     longest: int = 0
-    """The bytes of the largest."""
     at_once: int = 0
-    """The most of them that may go on at a time."""
 
     def with_another(self, size: int) -> CopiesOnto:
         return CopiesOnto(self.bytes + size, max(self.longest, size), self.at_once + 1)

@@ -42,7 +42,6 @@ class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
     largest: NonNegativeInt
     """The bytes of the largest partition that it has copied, or begun to."""
     brokers: NonNegativeInt | None = None
-    """The number of brokers of the cluster, where it is known."""
 
     def __post_init__(self) -> None:
         checked_moment(self.at)

@@ -70,13 +70,10 @@ class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a simulated run."""
 
     copying_s: float
-    """Seconds with copies in flight; this part of the time depends on the rate."""
     waiting_s: float
-    """Seconds without copies: polls, removals and elections."""
     batches: int
     """Decisions that submitted moves; in wave mode, waves."""
     most_in_flight: int
-    """The most partitions in flight at one time."""
     peak_extra_replicas: int
     """The most replicas at one time beyond partitions' first and final numbers, of all together."""
     peak_bytes: Counter[int]
@@ -142,7 +139,6 @@ class _SimulatedRun:
             self._waiting = max(_WAITING, 2 * limits.partitions)
 
     def resume(self, in_flight: Sequence[StepInFlight]) -> None:
-        """Set up the steps that are in flight when the simulation begins."""
         self._under_way.update({one.wanted.tp: one.wanted for one in in_flight})
         self._roster.add(one.wanted for one in in_flight)
         in_flight = [one for one in in_flight if one.wanted.tp in self._roster]
@@ -208,7 +204,6 @@ class _SimulatedRun:
             self._copying.add(tp, (leader, broker), size, self._now_s)
 
     def _end_after(self, move: Move, seconds: int) -> None:
-        """Schedule the end of a step, after its election if it has one."""
         if move.step.elects is not None:
             seconds += self._overhead.other_s
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
@@ -306,7 +301,6 @@ class HeldResources:
             self.peak_bytes[broker] = max(self.peak_bytes[broker], held)
 
     def ends(self, one: WantedPartition, drops: Brokers, now: Situation) -> None:
-        """Subtract the replicas that a step drops."""
         if not drops:
             return
         for broker in drops:
@@ -335,7 +329,6 @@ class FetchTraffic:
         """The leader during the copy, and the bytes a second that its followers need."""
 
     def begins(self, tp: TopicPartition, now: Situation, adds: Brokers) -> None:
-        """Count a partition whose copies begin."""
         bytes_s = self._inbound.get(tp)
         if not bytes_s:
             return

@@ -27,9 +27,7 @@ class DerivedOptions(msgspec.Struct, frozen=True):
     """Options for the tables `what_if` and `insights`."""
 
     cells: tuple[GridCell, ...] | None = None
-    """The limits and throttles to simulate; None for multiples of each run's own."""
     window_s: float | None = None
-    """Seconds in which a run should end; None without a window."""
     anew: bool = False
     """Whether to simulate all runs of the lake, or only those of clusters with new recordings."""
 

@@ -104,7 +104,6 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     eta_errors: DataFrame
     what_if: DataFrame
     curves: Mapping[str, RateCurve]
-    """The curve of the rate into a broker, by cluster."""
     steps: DataFrame
     """As returned by `what_if.fit.steps`."""
 
@@ -198,7 +197,6 @@ def _pair(row: Row) -> PairRate:
 
 
 def _of_size(moves: DataFrame) -> DataFrame:
-    """Select moves with a known rate, and add the bytes of one replica as `each`."""
     each = F.col("bytes") / F.size("added")
     return moves.where("rate_bytes_p50 > 0 AND size(added) > 0").withColumn("each", each)
 
@@ -274,7 +272,6 @@ def _eta_error(row: Row) -> EtaError:
 
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
-    """Select the advice for the latest runs, or why there is none, with their real durations."""
     took, promises = F.col("actual_s").alias("took_s"), F.col("driven_by").alias("promises")
     own = table.where("own").select("cluster_id", "run_id", took, promises)
     began = runs.select("cluster_id", "run_id", "began_t")

@@ -50,9 +50,7 @@ class Forecast(msgspec.Struct, frozen=True):
     """The poll's line number in its session."""
     t: int
     share: float | None
-    """The share done, 0 to 1."""
     predicted: Span | None
-    """The live view's forecast; None where the view showed none."""
     linear_s: float | None
     recent_s: float | None
 
@@ -71,7 +69,6 @@ class CaughtUp(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     since: int
-    """As in its forecasts."""
     ended_t: int
     """When its replicas were first seen in sync: normalised, in ms."""
 
@@ -82,7 +79,6 @@ class Growth(msgspec.Struct):
     began_ms: int
     adding: tuple[int, ...] = ()
     forecast_ms: int | None = None
-    """The time of the last forecast."""
     since: int | None = None
     """The `seq` of the first forecast for the present copy of a partition; None without one."""
     points: list[tuple[int, float]] = []
@@ -237,7 +233,6 @@ class EtaReplay:
                 del self._runs[run_id], self.state.runs[run_id]
 
     def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[CaughtUp]:
-        """Yield the copies of partitions that have caught up, and drop those that are no more."""
         for tp, growth in list(self.state.growths.items()):
             state = seen.observation.partitions.get(tp)
             last = None if before is None else before.partitions.get(tp)
@@ -294,14 +289,12 @@ class Place(msgspec.Struct, frozen=True):
     """How far a session was read, and the line from which its normalised time counts."""
 
     seq: int
-    """The last line that was read."""
     at: int
     """The wall time of the session's first line, ms since 1970 in UTC."""
     ms: int
     """The recorder's monotonic clock then."""
     t: int
     ended: bool
-    """Whether the last line is the session's end."""
 
 
 class SessionStream:
@@ -398,7 +391,6 @@ def _as_list(value: object) -> list[Any]:
 
 
 def _rebuilt(kind: type, value: Any) -> object:
-    """Return a collection that msgspec has no type for."""
     origin, inside = get_origin(kind), get_args(kind)
     if origin is deque:
         return deque(msgspec.convert(value, list[inside[0]]))  # type: ignore[valid-type]  # known when run

@@ -23,7 +23,6 @@ from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine,
 from ktui.recording.reading import BadLine, GoodLine, read_lines
 
 NO_HEAD = "unknown"
-"""The cluster of lines before the first head."""
 SEGMENT_DIGITS = 16
 _SHOWN = 200
 """The characters of a bad line that are kept."""
@@ -127,7 +126,6 @@ def _wanted(content: bytes, choice: SegmentSelection) -> bool:
 
 
 def _pack(path: str, kind: str, rows: list[LineRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the rows; a row that its table cannot hold goes into quarantine."""
     try:
         yield _batch(kind, rows, schema)
     except (pa.ArrowException, OverflowError):
@@ -188,7 +186,6 @@ def rows_of(
 
 
 def _no_folder(line: AnyLine) -> str | None:
-    """Return why a head's cluster cannot have a folder; None where it can."""
     if not isinstance(line, Head):
         return None
     folder = quote(line.cluster_id, safe="")

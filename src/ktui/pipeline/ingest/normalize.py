@@ -22,7 +22,6 @@ LINE = ("cluster_id", "session", "seq")
 SESSION = ("cluster_id", "session")
 EVENT = ("cluster_id", "run_id", "entry")
 COPY = (*LINE, "segment", "line")
-"""The columns that identify a copy of a line."""
 SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "run_id", "entry")
 """The columns of LINES that decide what becomes of a line."""
 
@@ -173,7 +172,6 @@ class SessionSpan(msgspec.Struct, frozen=True):
     session: str
     first_ms: int
     last_ms: int
-    """The recorder's monotonic clock."""
     least_offset: int
     most_offset: int
     run_ids: tuple[str, ...] = ()

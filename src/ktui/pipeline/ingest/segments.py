@@ -294,7 +294,6 @@ def without_copies(
 
 
 def _checksums(spark: SparkSession, files: Iterable[ListedFile]) -> dict[str, str]:
-    """Compute the SHA-256 of each file by its path: of files of this machine, without Spark."""
     sums: dict[str, str] = {}
     elsewhere: list[ListedFile] = []
     for file in files:

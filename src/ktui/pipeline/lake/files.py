@@ -63,11 +63,8 @@ class LakeFiles(Protocol):
     uri: str
     """The URI of the lake's folder, without a slash at the end."""
     locks: bool
-    """Whether a lock keeps other writers away."""
 
-    def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist."""
-        ...
+    def read(self, name: str) -> bytes | None: ...
 
     def state(self, name: str) -> FileState | None:
         """Return a file's present state, for `replace`; None where `replace` does not compare."""
@@ -77,13 +74,9 @@ class LakeFiles(Protocol):
         """Replace a file atomically if it is in this state (None: any); return whether it was."""
         ...
 
-    def folders(self, name: str) -> list[str]:
-        """List the names of the folders in a folder; empty if the folder does not exist."""
-        ...
+    def folders(self, name: str) -> list[str]: ...
 
-    def data_files(self, folder: str) -> list[DataFile]:
-        """List the Parquet files anywhere under a folder."""
-        ...
+    def data_files(self, folder: str) -> list[DataFile]: ...
 
     def footer(self, name: str) -> Footer: ...
 
@@ -267,7 +260,6 @@ class HadoopFiles:
         return True
 
     def _created_alone(self, path: Any) -> Any:
-        """Create a file, once there is none of another run."""
         seen, since = "", time.monotonic()
         while True:
             try:

@@ -155,7 +155,6 @@ class NewVersion:
         self._dropped: list[str] = []
 
     def known(self, table: Table) -> frozenset[str]:
-        """Return those of `clusters` that have a part of a table, empty or not, since before."""
         return self.clusters & self._before.tables.get(table.name, {}).keys()
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
@@ -167,7 +166,6 @@ class NewVersion:
         return self._name
 
     def with_version(self, table: Table, of: Versions | None = None) -> DataFrame:
-        """Return the rows of `clusters` in a growing table before, each with `WRITTEN_BY`."""
         return self._old_rows(table, of, WRITTEN_BY)
 
     def length(self, table: Table, of: Versions | None = None) -> int:
@@ -184,7 +182,6 @@ class NewVersion:
         return sorted(rows.items())
 
     def to_merge(self, table: Table, merged: Versions | None = None) -> DataFrame:
-        """Return the rows of a growing table in the versions that are written again."""
         return self._old_rows(table, self.merged if merged is None else merged)
 
     def rows_to_merge(self, tables: Iterable[Table], merged: Versions | None = None) -> int:
@@ -199,7 +196,6 @@ class NewVersion:
         return any(True for _ in self._old_files(table, self.merged))
 
     def keep(self, table: Table) -> None:
-        """Keep a recorded table that has no new rows, and none to merge."""
         self._add_parts(table, ())
 
     def drop(self, table: Table) -> None:
@@ -243,7 +239,6 @@ class NewVersion:
         }
 
     def written(self, table: Table) -> DataFrame:
-        """Return all rows of `clusters` in a table of the new version, once it is written."""
         parts = self._written[table.name].values()
         folders = [folder for part in parts for folder in part.folders]
         new = self._rows.get(table.name)

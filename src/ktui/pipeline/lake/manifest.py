@@ -71,7 +71,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     version: _Count = 0
     """The number of runs that wrote something."""
     written_at: str = ""
-    """ISO 8601, UTC."""
     program: str = ""
     segments: tuple[SegmentRead, ...] = ()
     tables: dict[str, dict[str, TablePart]] = msgspec.field(default_factory=dict)

@@ -89,7 +89,6 @@ class RateRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def highest(self) -> int | None:
-        """The highest rate into one broker, bytes a second; None without any."""
         rates = (self.bytes_s, *(each.bytes_s for each in self.brokers))
         return max((rate for rate in rates if rate is not None), default=None)
 
@@ -185,7 +184,6 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
     t: int
     kind: str
-    """One of the kinds in `report.data.marks`."""
     says: str
     until: int | None = None
     """When it was over, of a pause or a broker that was down; None for what has no length."""
@@ -255,9 +253,7 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     limits: str
     """As JSON."""
     throttle: str
-    """In the format of `--throttle`."""
     own: bool = False
-    """Whether these are the run's own limits and throttle."""
     driven_by: str | None = None
     """The promises that chose the run's rates, of its own row: by, objective, or both."""
     predicted_s: float
@@ -270,7 +266,6 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     record: str | None = None
     """The options of `ktui start` for a run to record to know more, beside the reason."""
     assumed: tuple[str, ...] | None = None
-    """The figures behind the times that no recording shows."""
     beyond: tuple[str, ...] | None = None
     """Why this row is not recommended: the recordings that would be needed first."""
 

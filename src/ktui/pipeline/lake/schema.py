@@ -128,7 +128,6 @@ KEY = (
     column("topic_id", TEXT, "null where the cluster did not report it", null=True),
     column("partition", INT),
 )
-"""The columns that identify a partition."""
 
 
 def fit_to_table(rows: DataFrame, table: Table) -> DataFrame:

@@ -159,8 +159,6 @@ WHAT_IF = table(
         null=True,
     ),
 )
-"""One row for each run and combination of limits and throttle."""
-
 _RUN = (
     column("run", TEXT, "null outside of ktui's runs", null=True),
     column("run_id", TEXT, null=True),
@@ -179,8 +177,6 @@ STATES = table(
     column("date", DAY, "of began, UTC"),
     dated_by="began_t",
 )
-"""One row for each interval in which a partition was in one state."""
-
 MOVES = table(
     "moves",
     *KEY,
@@ -218,8 +214,6 @@ MOVES = table(
     column("throttle_max", LONG, "follower throttle of the brokers added to, B/s", null=True),
     column("looks", LONG, "number of samples that show it"),
 )
-"""One row for each move of a partition, by a run or by others."""
-
 BATCHES = table(
     "batches",
     column("cluster_id", TEXT),
@@ -235,8 +229,6 @@ BATCHES = table(
     column("alters", LONG, "steps that change replicas"),
     column("elections", LONG, "steps that elect a leader"),
 )
-"""One row for each decision of a run that began steps."""
-
 RUNS = table(
     "runs",
     column("cluster_id", TEXT),
@@ -261,8 +253,6 @@ RUNS = table(
     column("plan", TEXT, "the plan's file name; null where began is", null=True),
     column("version", TEXT, "of ktui; null where began is", null=True),
 )
-"""One row for each run."""
-
 BROKER_RATES = array_of(column("broker", INT), column("bytes_s", LONG, "B/s", null=True))
 
 RATES = table(
@@ -452,8 +442,6 @@ SAMPLES = table(
     *_WHERE,
     dated_by="t",
 )
-"""One row for each poll and partition seen in it."""
-
 POLLS = table(
     "polls",
     column("cluster_id", TEXT),
@@ -468,8 +456,6 @@ POLLS = table(
     column("shadowed", BOOLEAN, "a better session saw the cluster at that time"),
     dated_by="t",
 )
-"""One row for each poll."""
-
 RUN_EVENTS = table(
     "run_events",
     column("cluster_id", TEXT),
@@ -484,7 +470,5 @@ RUN_EVENTS = table(
     column("session", TEXT, "of the recorder"),
     dated_by="t",
 )
-"""One row for each event of a run."""
-
 RECORDED = (LINES, QUARANTINE, SAMPLES, POLLS, RUN_EVENTS)
 """The tables to which recordings are added. All others are derived from them."""

@@ -139,7 +139,6 @@ def _view(table: Table, manifest: Manifest, source: Source) -> str:
 
 
 def _by_version(table: Table, manifest: Manifest) -> Iterable[list[str]]:
-    """Group a table's files by the version that wrote them: DuckDB asks one of each for columns."""
     parts = manifest.tables.get(table.name, {}).values()
     names = sorted(file.path for part in parts for file in part.files)
     for _, written in groupby(names, key=lambda name: name.split("/")[1]):

@@ -31,7 +31,6 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     sessions_without_end: int
     """Sessions whose recorder died, or had not ended yet."""
     lines: int
-    """Lines, without further copies."""
     copies: int
     differing: int
     missing: int

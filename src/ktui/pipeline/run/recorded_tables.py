@@ -79,7 +79,6 @@ class Sessions:
         return self._of_same_name(touched_by(of_known, self._spans) | of_others)
 
     def rewritten(self, merged: Versions, beside: Collection[SessionKey]) -> set[SessionKey]:
-        """Return the sessions but `beside` with rows of `merged` that are written again."""
         again = {
             key
             for key, span in self._before.items()
@@ -88,7 +87,6 @@ class Sessions:
         return self._of_same_name(with_contemporaries(again, self._spans)) - {*beside}
 
     def lines(self, of: Collection[SessionKey]) -> DataFrame:
-        """Return what the lake has of some sessions' lines: `SETTLING`, and `WRITTEN_BY`."""
         return self._lines(of).select(*normalize.SETTLING, WRITTEN_BY)
 
     def older(self, of: Collection[SessionKey]) -> set[SessionKey]:
@@ -101,7 +99,6 @@ class Sessions:
         return sorted({run_id for key in of for run_id in self._spans[key].run_ids})
 
     def write(self) -> None:
-        """Write the table SESSIONS, once `merged` of the version is known."""
         rows = [msgspec.structs.asdict(self._written(key)) for key in sorted(self._spans)]
         schema = to_arrow_schema(SESSIONS.schema, timezone="UTC")
         table = self._version.spark.createDataFrame(
@@ -215,7 +212,6 @@ class NewRows(NamedTuple):
     """How much was decoded."""
 
     size: int
-    """The compressed bytes of their segments."""
     by_cluster: Mapping[str, int]
     damaged: bool
     """Whether there are rows for the table QUARANTINE."""
@@ -278,7 +274,6 @@ def decoded_rows(decoded: DataFrame, kind: str) -> DataFrame:
 def _merged(
     version: NewVersion, changed: DataFrame, new_rows: Mapping[str, int]
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
-    """Choose by cluster the versions to write again; return also sessions with changed lines."""
     rows = changed.where(F.col(WRITTEN_BY).isNotNull())
     needed: defaultdict[str, set[str]] = defaultdict(set)
     sessions = set[str]()
@@ -337,7 +332,6 @@ def _news(
     unsettled: DataFrame,
     resettled: Collection[str],
 ) -> News:
-    """Find the first changed sample of each partition, and the runs with changed events."""
     known = version.known(INTAKES)
     runs = changed.where("happened").select("run_id").distinct().collect()
     both = unsettled.unionByName(samples).where(~F.col("shadowed"))

@@ -130,7 +130,6 @@ def write_errors(
 
 
 def _of_copies(ends: DataFrame) -> Column:
-    """Select the forecasts since the first one of any of some copies, by session."""
     since = ends.groupBy("session").agg(F.min("since").alias("since")).collect()
     of_session = [
         (F.col("session") == session) & (F.col("seq") >= first) for session, first in sorted(since)

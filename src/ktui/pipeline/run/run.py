@@ -76,11 +76,9 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
     clusters: tuple[str, ...]
     manifest: Manifest
     written: bool
-    """Whether this run wrote that version."""
     problems: tuple[str, ...]
     """The problems of files, each with its place: of the search, and of unreadable parts."""
     insights: Insights | None = None
-    """The insights of the current version; None where they were not asked for."""
 
 
 def run(
@@ -175,16 +173,13 @@ class Decoded(msgspec.Struct, frozen=True):
     files: Mapping[str, str] = {}
     """The SHA-256 of each file that could be read, by path."""
     read: Collection[str] = ()
-    """The segments with rows."""
     newer: Mapping[str, int] = {}
     """The formats of those that a newer ktui wrote."""
     damaged: Sequence[str] = ()
-    """A sentence for each damaged file, and each in a newer format."""
     quarantined: bool = False
     rows: Mapping[str, int] = {}
     """By cluster."""
     sessions: Sequence[SessionSpan] = ()
-    """The spans of the lines in each segment."""
 
 
 def _read(decoded: DataFrame) -> Decoded:
@@ -224,7 +219,6 @@ def _read(decoded: DataFrame) -> Decoded:
 def _taken(
     new: Iterable[SegmentRead], settled: Collection[SegmentRead], decoded: Decoded
 ) -> list[SegmentRead]:
-    """Return the new segments that the lake has now, or had under other names."""
     formats = {_digits(each): each.newer_format for each in settled if each.newer_format}
     formats |= decoded.newer
     known = {each.sha256 for each in settled}
@@ -236,7 +230,6 @@ def _taken(
 
 
 def _write_insights(spark: SparkSession, files: LakeFiles, version: Manifest) -> Insights | None:
-    """Write the file of insights of a version; None where nothing was recorded yet."""
     if not version.version:
         return None
     insights = whole_insights(Lake(spark, files, version).table(INSIGHTS))

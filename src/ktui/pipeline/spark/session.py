@@ -304,7 +304,6 @@ class SparkProgress:
             self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
 
     def show(self, doing: str) -> None:
-        """Show the step that begins, on a terminal only, so that logs stay short."""
         if self._live:
             self.tell(doing)
 

@@ -89,7 +89,6 @@ _JUDGED = (
     "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
     "described", "ends", "rates",
 )  # fmt: skip
-"""The columns of a sample that show the cause of a stall."""
 
 
 def copies_by_rate(pairs: DataFrame) -> DataFrame:

@@ -106,7 +106,6 @@ class Patch:
         return new
 
     def marks(self, table: Table) -> Marks:
-        """Return what tells which old rows of a derived table stay."""
         of_other_runs = ~F.col("run_id").isin(*self._runs)
 
         def mark(rows: DataFrame) -> DataFrame:
@@ -149,7 +148,6 @@ def _is_recent() -> Column:
 
 
 def _changed_spans(old: DataFrame, folds: DataFrame) -> DataFrame:
-    """Select `PARTITION` and `t`, the begin, of the spans of runs that are not as they were."""
     now = run_spans(folds)
     both = old.select(*now.columns).unionByName(now)
     once = both.groupBy(*now.columns).agg(F.count("*").alias("times")).where("times = 1")
@@ -177,7 +175,6 @@ def _before_span(cut_t: Column, span: Column) -> Column:
 
 
 def _runs_since(spans: DataFrame, cuts: DataFrame) -> set[str]:
-    """Return the runs that did something with a partition after its cut."""
     of_runs = _with_cuts(spans.where("run_id IS NOT NULL"), cuts)
     since = of_runs.where("cut_t IS NOT NULL AND (ended_t IS NULL OR ended_t >= cut_t)")
     return {row["run_id"] for row in since.select("run_id").distinct().collect()}

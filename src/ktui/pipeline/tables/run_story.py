@@ -62,7 +62,6 @@ class RateFacts(msgspec.Struct):
     brokers: tuple[BrokerRate, ...]
     chosen_by: RateChooser | None
     in_flight_ms: int = 0
-    """How long steps were in flight under these rates."""
     objective: str | None = None
     figure: float | None = None
     """The figure of the last window, of an event `rate_held`; None if there is none."""
@@ -197,7 +196,6 @@ class RunFacts(msgspec.Struct):
     by_t: int | None
     rate_changes: int | None
     outcomes: dict[str, int]
-    """The number of partitions in each state as of the last event."""
     partitions: list[PartitionFacts]
     rates: list[RateFacts]
 
@@ -209,7 +207,6 @@ class RunStory:
         self._run = Run(name)
         self._of: dict[TopicPartition, PartitionFacts] = {}
         self._waiting: dict[TopicPartition, dict[str, int]] = {}
-        """The start of each open wait, by state."""
         self._unfolded: set[TopicPartition] = set()
         """Partitions of plans that the fold does not have yet."""
         self._planned: set[TopicPartition] = set()

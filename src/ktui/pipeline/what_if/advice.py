@@ -27,10 +27,8 @@ class Advice(msgspec.Struct, frozen=True):
     """The advice for one run."""
 
     place: int | None
-    """The index of the advised cell; None where no cell is advised."""
     reason: str
     told_of: int
-    """The index of the cell that the reason is about."""
     record: str | None = None
     """The options of `ktui start` for a run to record to know more; None if that gains nothing."""
 

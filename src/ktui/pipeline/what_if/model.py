@@ -34,9 +34,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: int = 0
     steps: int = 0
-    """The number of steps that copy."""
     broker_bytes_s: float = 0.0
-    """The highest rate into one broker, bytes a second."""
     free: bool = False
     throttle: int = 0
     """The highest throttle that held a copy up, bytes a second; others are as good as none."""
@@ -101,7 +99,6 @@ class HeldOutTests(msgspec.Struct, frozen=True):
     low: float = 1.0
     """The shortest real time as a multiple of the predicted one: p10, or the least of few."""
     high: float = 1.0
-    """The longest one: p90, or the most of few."""
 
     def widened(self, predicted_s: float, low_s: float, high_s: float) -> tuple[float, float]:
         """Return the range of a prediction that has the errors of earlier ones in it, too."""
@@ -139,7 +136,6 @@ class InflowSample(msgspec.Struct, frozen=True, gc=False):
     """
 
     source: str | None
-    """The run under way at that time; None outside of any run."""
     broker: int
     at_once: int
     seconds: float
@@ -151,7 +147,6 @@ class InflowSample(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def shown(self) -> BrokerShown:
-        """What the broker has received, as runs keep it."""
         alone = self.bytes / max(1, self.at_once)
         if self.throttle is None:  # copies under a throttle leave their brokers time for others
             busy = max(1.0, _EVEN * self.at_once if self.load is None else self.load)
@@ -184,7 +179,6 @@ class Model(msgspec.Struct, frozen=True):
     other_s: int
     """Seconds that a step without copies takes."""
     runs: tuple[str, ...] = ()
-    """The ids of the runs that the model was fitted on."""
     seen: Evidence = Evidence()
     """The recorded evidence, beyond which the model does not carry."""
     assumed: tuple[str, ...] = ()

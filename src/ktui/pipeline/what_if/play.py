@@ -185,7 +185,6 @@ class PlayableRun(msgspec.Struct):
     """Whether an engine has taken the run on."""
 
     def take(self, event: AnyRunEvent) -> None:
-        """Add the next event of the run's journal."""
         if isinstance(event, Started):
             throttle = msgspec.structs.replace(event.options.throttle, objective=None)
             self.cell, self.known = GridCell(event.limits, throttle), True
@@ -218,14 +217,12 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
     predicted_s: float
     low_s: float
-    """At most the predicted time; the record sees to that, and to the next one."""
     high_s: float
     """At least the predicted time."""
     partitions_at_once: int
     peak_extra_replicas: int
     batches: int
     broker_bytes_s: float
-    """The highest rate into one broker, bytes a second."""
     actual_s: float | None = None
     """What the run really took, of its own cell; None for others, and where it has not ended."""
     driven_by: str | None = None
@@ -235,7 +232,6 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     beyond: tuple[str, ...] = ()
     """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
     assumed: tuple[str, ...] = ()
-    """The figures behind the times that no recording shows."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "low_s", min(self.low_s, self.predicted_s))
@@ -319,11 +315,9 @@ class _Copies(CopiesOfBothEnds):
         self._now = rates[0]
         super().__init__(self._of_copy, self._now.load())
         self._pairs: dict[tuple[TopicPartition, int], Pair] = {}
-        """Those of the copies in flight."""
 
     @property
     def next_end_s(self) -> float:
-        """When the next copy ends, or the rates change before; infinity without copies."""
         end_s = self._next_end_s()
         return end_s if end_s == math.inf else min(end_s, self._changes_s)
 

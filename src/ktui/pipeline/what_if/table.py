@@ -47,7 +47,6 @@ class RealDuration(msgspec.Struct, frozen=True):
     held_out: Model | None
     """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
     by_s: float | None = None
-    """Seconds from the first step to the time of --by; None without."""
 
 
 def simulated_rows(
@@ -84,7 +83,6 @@ def simulated_rows(
 
 
 def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None:
-    """Compare a steady run's real duration with the prediction of the other runs' model."""
     if lasted.held_out is None or not lasted.ms or not run.steady:
         return None
     return simulate_cell(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
@@ -142,7 +140,6 @@ _KINDS = (
 )  # fmt: skip
 """The events needed to simulate a run: not the thousands of events of its steps."""
 _ADVICE = ("recommended", "reason", "record")
-"""The columns that `advised_rows` adds."""
 _PLAYED = struct_of(*(field for field in WHAT_IF.schema if field.name not in _ADVICE))
 
 
@@ -150,7 +147,6 @@ class Models(msgspec.Struct):
     """The models, fitted on the driver and sent to the executors with the work."""
 
     whole: dict[str, Model]
-    """By cluster, fitted on all recordings."""
     held_out: dict[tuple[str, str], Model]
     """By cluster and run id, fitted on all but the recordings from that run's time."""
 
@@ -268,7 +264,6 @@ def _driven(rates: DataFrame) -> DataFrame:
 def _lot(
     cells: Sequence[GridCell] | None, lots: int, models: Models
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """Return a function that simulates a run under one lot of the cells, where it can be."""
     schema = to_arrow_schema(_PLAYED)
 
     def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:

@@ -332,7 +332,6 @@ class _Group(msgspec.Struct):
 
     @property
     def steps(self) -> ValuePath:
-        """The path to the value behind the first partition's remark."""
         return ("partitions", self.first, *self.remark.steps)
 
 

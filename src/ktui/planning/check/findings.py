@@ -49,11 +49,9 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
     """Bytes of the plan's partitions, at least at their leaders; unknown sizes are absent."""
     held_in: Mapping[Replica, str] = msgspec.field(default_factory=dict)
-    """The log dirs of replicas for which the plan names one."""
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
     """Log dirs of the brokers that have, gain or lose replicas, as far as they answered."""
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
-    """Settings of the same brokers."""
     inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
     """Bytes a second written to the partitions that gain replicas, where measured."""
     coordinated: Mapping[CoordinatorKind, CoordinatedIds] = msgspec.field(default_factory=dict)
@@ -63,7 +61,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def online(self) -> frozenset[int]:
-        """The brokers that are registered and not fenced."""
         return online_brokers(self.brokers)
 
     def size(self, tp: TopicPartition) -> int | None:
@@ -80,7 +77,7 @@ class Allowances(msgspec.Struct, frozen=True):
     replication_factor_change: bool = False
     below_min_isr: bool = False
     slow: bool = False
-    """A throttle under which, by the estimate, no copy ends."""
+    """Under such a throttle, by the estimate, no copy ends."""
 
 
 class Option(enum.StrEnum):
@@ -95,7 +92,6 @@ class Severity(enum.StrEnum):
     """The severity of a finding. Findings are sorted in the declared order."""
 
     PROBLEM = "problem"
-    """The plan is not started."""
     WARNING = "warning"
     NOTE = "note"
 
@@ -145,7 +141,6 @@ class FindingKind(enum.StrEnum):
     ONE_THROTTLE = "another run has a throttle"
     OTHER_RUN = "another run"
     PROMISE = "promised time"
-    """Whether --until or --by can be kept."""
     CANCEL_GATE_SHUT = "cancel gate shut"
     CANARY_REFUSED = "canary refused"
     NOT_PERMITTED = "not permitted"
@@ -163,11 +158,9 @@ class Finding(msgspec.Struct, frozen=True):
     place: FilePosition | None = None
     """The first partition's position in the file; None if the plan was not read from a file."""
     option: Option | None = None
-    """The option that allows, or has allowed, this finding."""
 
 
 _OF_A_THROTTLE = ("DescribeConfigs", "AlterConfigs")
-"""The operations that set a throttle, and restore the previous settings."""
 _OF_A_CANARY = {"Create": "make it", "Write": "write to it", "Delete": "delete it at the end"}
 """The operations on the topic of a canary, and what each is for."""
 
@@ -176,7 +169,6 @@ class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
     """A planned action, with the severity of a permission that is missing for it."""
 
     subject: str
-    """The subject of the finding: "this plan"."""
     moves: Severity | None
     """The severity if partitions cannot be moved; None if none are to be."""
     moved: str = ""
@@ -186,7 +178,6 @@ class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
     unthrottled: str = ""
     """How to do without the throttle."""
     canary: str = ""
-    """The topic of the run's canary; empty for none."""
 
 
 TO_START = NeededPermission(

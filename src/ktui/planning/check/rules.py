@@ -48,7 +48,6 @@ class PlanRules:
 
     @cached_property
     def cordoned(self) -> frozenset[int]:
-        """The brokers with all log dirs cordoned, among those that the plan concerns."""
         return cordoned_brokers(self._cluster.log_dirs)
 
     @cached_property
@@ -58,7 +57,6 @@ class PlanRules:
 
     @cached_property
     def settings_unreadable(self) -> dict[str, str]:
-        """Topics whose settings could not be read, with the cluster's words."""
         return self._topics_failed(Operation.TOPIC_CONFIGS)
 
     def _topics_failed(self, operation: Operation) -> dict[str, str]:
@@ -168,7 +166,6 @@ class PlanRules:
         return not is_held and len(self._cluster.log_dirs.get(broker, ())) != 1
 
     def log_dirs_elsewhere(self, target: PartitionTarget) -> list[tuple[int, str]]:
-        """Return the brokers whose replica may not end up in the dir that the plan names."""
         return [named for named in target.named_log_dirs if self._is_elsewhere(target.tp, *named)]
 
     def _broken_racks(self, target: PartitionTarget) -> bool:

@@ -209,7 +209,6 @@ async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAns
 def _led(
     plan: Plan, known: Mapping[TopicPartition, PartitionState]
 ) -> Mapping[int, set[TopicPartition]]:
-    """For every broker that the plan concerns, the plan's partitions that the broker leads."""
     led: dict[int, set[TopicPartition]] = {}
     for target in plan.partitions:
         state = known.get(target.tp)
@@ -250,7 +249,6 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
 
     placement: Placement
     log_dirs: Mapping[int, LogDirsAnswer]
-    """By broker, as far as they answered."""
     failures: Sequence[Failure]
 
 

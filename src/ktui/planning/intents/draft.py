@@ -31,7 +31,6 @@ class Budget:
         return cls(wishes.max_moves, wishes.max_bytes, wishes.max_leader_changes)
 
     def trial(self) -> Budget:
-        """Return a copy, to see how far it goes."""
         return copy(self)
 
     @property
@@ -39,7 +38,6 @@ class Budget:
         return None if self.max_bytes is None else self.max_bytes - self.bytes
 
     def lacks(self, size: int, *, leader: bool = False) -> Why | None:
-        """Return what one more move would exceed; None if it may be made."""
         if self.max_moves is not None and self.moves >= self.max_moves:
             return Why.MAX_MOVES
         if self.max_bytes is not None and self.bytes + size > self.max_bytes:
@@ -47,13 +45,11 @@ class Budget:
         return self.lacks_leader_change() if leader else None
 
     def lacks_leader_change(self) -> Why | None:
-        """Return whether one more preferred leader would be too many."""
         if self.max_leader_changes is not None and self.leader_changes >= self.max_leader_changes:
             return Why.MAX_LEADER_CHANGES
         return None
 
     def take(self, size: int, *, leader: bool = False) -> None:
-        """Use up one move."""
         self.moves += 1
         self.bytes += size
         self.leader_changes += leader
@@ -101,7 +97,6 @@ class Draft:
         self.bytes: Counter[int] = Counter()
         self.leads: Counter[int] = Counter()
         self.of_topic: dict[str, Counter[int]] = {}
-        """The replicas of a topic on each broker."""
         self.room = dict(layout.room)
         self.fresh: dict[int, dict[TopicPartition, None]] = {}
         """The partitions that have a new replica on a broker."""
@@ -136,7 +131,6 @@ class Draft:
         return self.layout.partitions[tp]
 
     def original(self, tp: TopicPartition) -> Brokers:
-        """Return the replicas of a partition before the plan."""
         state = self.layout.partitions[tp]
         return state.target if state.removing else state.replicas
 
@@ -169,7 +163,6 @@ class Draft:
         return None
 
     def copyable(self, tp: TopicPartition) -> bool:
-        """Return whether a live replica in sync is there to copy from."""
         return any(self.may_lead(tp, broker) for broker in self.state(tp).replicas)
 
     def may_lead(self, tp: TopicPartition, broker: int) -> bool:
@@ -182,7 +175,6 @@ class Draft:
         )
 
     def immovable(self, tp: TopicPartition) -> Why | None:
-        """Return why no replica of a partition can be moved; None if one can."""
         return self._unchangeable(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
 
     def racks(self, brokers: Iterable[int]) -> set[str]:
@@ -203,7 +195,6 @@ class Draft:
         return min(self.floor(tp), len(self.racks(self.lists[tp])))
 
     def raise_floor(self, tp: TopicPartition) -> None:
-        """Have a partition stay on as many racks as it is on by now."""
         self._floors[tp] = len(self.racks(self.lists[tp]))
 
     def has_room(self, tp: TopicPartition, broker: int) -> bool:
@@ -280,7 +271,6 @@ class Draft:
     def leave(
         self, tp: TopicPartition | None, broker: int | None, why: Why, amount: int = 0
     ) -> None:
-        """Note what the plan does not do."""
         cordoned = frozenset[int]()
         if why is Why.CORDONED:
             refused = self.layout.pool.refused
@@ -289,7 +279,6 @@ class Draft:
         self._left[tp, broker] = Left(tp, broker, why, amount, tuple(sorted(cordoned)))
 
     def forget(self, tp: TopicPartition | None, broker: int | None) -> None:
-        """Remove a note of what the plan does not do."""
         self._left.pop((tp, broker), None)
 
     # ------------------------------------------------------------------ the plan

@@ -131,7 +131,6 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of unknown size counts with the size that the layout assumes."""
     replicas: int = 0
     leaders: int = 0
-    """The partitions that have their preferred leader here."""
 
 
 class BrokerBeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,15 +154,10 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan makes of a cluster, over all of its partitions."""
 
     replicas: int
-    """The replicas that are copied to a broker."""
     bytes: int
-    """The bytes of these."""
     leaders: int
-    """The partitions whose preferred leader becomes another."""
     sizes_unknown: int
-    """The partitions of the cluster whose size no broker reports."""
     brokers: tuple[BrokerBeforeAfter, ...]
-    """All brokers, by id."""
     racks: tuple[RackBeforeAfter, ...]
     """All racks, by name; brokers without one are in none."""
 

@@ -108,7 +108,6 @@ class LeaderFlow:
                     self._next[leader].discard(new)
 
     def _cheapest(self) -> _Path | None:
-        """Return the path that brings brokers nearer to their bands for the fewest changes."""
         dist = {broker: -self._gain(broker, -1) for broker in self._bands if self.leads[broker]}
         came: dict[int, tuple[int, int] | None] = dict.fromkeys(dist)
         queue = sorted(dist)

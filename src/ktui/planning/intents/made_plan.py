@@ -33,11 +33,8 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     internal: Internal = Internal.LAST
     max_moves: int | None = None
-    """Replicas that go to another broker."""
     max_bytes: int | None = None
-    """Bytes that are copied."""
     max_leader_changes: int | None = None
-    """Partitions whose preferred leader becomes another."""
     rack_aware: bool = True
     """Whether a partition never ends up on fewer racks than it is on."""
     keep_order: bool = False
@@ -63,22 +60,18 @@ class Why(enum.StrEnum):
     NO_REPLICA = "no replica"
     """No replica is where one would have to be moved from, or to lead."""
     RACK = "rack"
-    """Every broker left is on a rack that the partition is on."""
     ROOM = "room"
-    """It fits on no disk."""
     MAX_MOVES = "max moves"
     MAX_BYTES = "max bytes"
     MAX_LEADER_CHANGES = "max leader changes"
     LAST_REPLICA = "last replica"
     """No replica in sync would be left to copy from or to lead."""
     REASSIGNING = "being reassigned"
-    """It is being reassigned already, and is not changed again."""
     UNREGISTERED = "unregistered"
     """A replica is on a broker that is no longer registered, which Kafka refuses in a target."""
     CORDONED = "cordoned"
     """Its list would name a cordoned broker, which Kafka refuses from 4.4 on."""
     UNREADABLE = "unreadable"
-    """Its metadata cannot be read."""
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -101,13 +94,10 @@ class MadePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     plan: Plan
     left: tuple[Left, ...] = ()
-    """What the intention asked for and the plan does not do, by topic and partition."""
     moves: int = 0
     """Replicas that are copied to another broker."""
     bytes: int = 0
-    """Bytes that are copied, as far as sizes are known."""
     leader_changes: int = 0
-    """Partitions whose preferred leader becomes another."""
 
 
 REASONS = {

@@ -27,22 +27,17 @@ class Strategy(enum.StrEnum):
     """Where the replicas of a partition are to be."""
 
     ANY = "any"
-    """Where they are."""
     BALANCED_LEADERS = "balanced-leaders"
     """Where they are; each broker is the preferred leader of its share of the topic."""
     IN_RACK = "in-rack"
-    """All on one rack."""
     CROSS_RACK = "cross-rack"
-    """Each on another rack."""
     STATIC = "static"
-    """On the brokers that the rule names."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """How topics are placed."""
 
     topics: str
-    """A name, or a shell pattern."""
     strategy: Strategy
     lists: Mapping[int, Brokers] = {}
     """The replicas of each partition by its number, if static; others stay where they are."""
@@ -137,7 +132,6 @@ class _Placing:
         return len({of.get(broker) for broker in brokers}) > 1 or of.get(brokers[0]) is None
 
     def _gather(self, tp: TopicPartition) -> Why | None:
-        """Move the replicas of a partition to the rack that needs the fewest moves."""
         draft, of = self._draft, self._draft.layout.pool.racks
         brokers = draft.lists[tp]
         reached: list[tuple[int, bool, str, list[int]]] = []

@@ -46,14 +46,11 @@ def best_broker(
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A replica that makes way on a broker by going to another one."""
-
     tp: TopicPartition
     old: int
     before: _Step | None
 
     def passes(self, tp: TopicPartition) -> bool:
-        """Return whether a partition is moved on the way to here."""
         return self.tp == tp or (self.before is not None and self.before.passes(tp))
 
 
@@ -78,7 +75,6 @@ class Placer:
         return True
 
     def _make_way(self, tp: TopicPartition, old: int | None, least_racks: int | None) -> int | None:
-        """Place new replicas again until a broker has room, and return that broker."""
         draft = self._draft
         if self._checks > _MOST_CHECKS:
             return None

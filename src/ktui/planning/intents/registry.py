@@ -40,7 +40,6 @@ from ktui.quantities import as_bytes, as_count
 from ktui.units import Share, Size, parse_quantity
 
 Values = Mapping[str, Any]
-"""The values of an intent's own fields, by name."""
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _PATTERN = re.compile(r"[*?\[]")
 _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
@@ -103,7 +102,6 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     suffixes: tuple[str, ...] = ()
     """How the names of files end that the form completes."""
     metavar: str = ""
-    """The argument of the shell; empty for an option."""
     options: Mapping[str, str] = {}
     """The options of the shell, each with its help. Of several, one is given."""
 
@@ -314,7 +312,6 @@ _ALL_FIELDS = (
     ),
 )  # fmt: skip
 FIELDS: Mapping[str, Field] = {each.name: each for each in _ALL_FIELDS}
-"""All fields, in the order of the form."""
 BUDGET = ("max_moves", "max_bytes", "max_leader_changes")
 COMMON = ("only", "exclude", *BUDGET, "keep_order")
 """The fields of `Wishes`: those that every plan has whose replicas are copied."""
@@ -331,7 +328,6 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     may_have: tuple[str, ...] = COMMON
     """The other fields. The shell has every field of `COMMON`, whatever the intent."""
     means: str
-    """What the plan does, for the form."""
     help: str
     """The same for the shell, with what it leaves alone."""
     words: Callable[[Values], str]
@@ -347,7 +343,6 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     blames: str = ""
     """The field that a problem is about which names none; empty for the choice of the intent."""
     allowed: Allowances = Allowances()
-    """What such a plan may do without being asked."""
     amount: Callable[[Values], Callable[[int], str]] = lambda _: as_bytes
     """Formats how far a broker stays off what is wanted of it."""
 
@@ -398,7 +393,6 @@ def _factor(layout: Layout, values: Values, wishes: Wishes) -> MadePlan:
 
 
 def _matching_topics(layout: Layout, typed: Sequence[str]) -> list[str]:
-    """Return the topics that have one of the names, or match one of the shell patterns."""
     topics = sorted({tp.topic for tp in layout.partitions})
     check_topics(layout, [each for each in typed if _PATTERN.search(each) is None])
     for pattern in typed:
@@ -546,4 +540,3 @@ _INTENTS = (
     ),
 )  # fmt: skip
 INTENTS: Mapping[str, Intent] = {each.name: each for each in _INTENTS}
-"""All intents, in the order in which they are offered."""

@@ -235,8 +235,6 @@ def fill(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
 
 
 class _Filling:
-    """Replicas of a draft that go to brokers, one after the other."""
-
     def __init__(self, draft: Draft, filled: frozenset[int]) -> None:
         self._draft = draft
         online = draft.layout.pool.online
@@ -251,7 +249,6 @@ class _Filling:
         self._bytes_shares = weighted_shares(draft.layout, sorted(online), self._bytes)
         short = {broker: floor_of(shares[broker]) - held[broker] for broker in sorted(filled)}
         self.needs = {broker: need for broker, need in short.items() if need > 0}
-        """The replicas that each broker still lacks."""
         self._sources = sorted(online - filled)
         self._by_size = BySize(draft, self._sources)
         self._hopeless: set[tuple[int, int]] = set()
@@ -270,7 +267,6 @@ class _Filling:
         return self._draft.made()
 
     def _fill_one(self, new: int) -> bool:
-        """Move one replica to a broker, and return whether there is one."""
         draft, weight = self._draft, self._draft.layout.weight
         wanted = max(self._bytes_shares[new] - self._bytes[new], 0) / self.needs[new]
         if (left := draft.budget.bytes_left) is not None:
@@ -300,7 +296,6 @@ class _Filling:
         return draft.budget.lacks(size, leader=leader) is None
 
     def _obstacle(self, new: int) -> Why:
-        """Return what most of the replicas lack that could go to a broker."""
         draft, found = self._draft, Counter[Why]()
         for old in self._sources:
             for _, _, _, tp in self._by_size[old]:

@@ -24,7 +24,6 @@ from ktui.planning.intents.made_plan import (
 from ktui.planning.intents.shares import Band, BySize, weighted_shares
 
 Move = tuple[TopicPartition, int, int]
-"""A replica that goes from a broker to another."""
 Cost = tuple[float, int]
 """How far brokers stay outside of their bands together, and the bytes that are copied."""
 MOST_REPLICAS = 60
@@ -64,7 +63,6 @@ class Search:
         self._best: tuple[Cost, list[Move]] = ((inf, 0), [])
 
     def better_than(self, cost: Cost, loads: Mapping[int, int]) -> list[Move] | None:
-        """Return moves that cost less, from these loads on; None if there are none."""
         self._best = (cost, [])
         self._loads = dict(loads)
         self._search(0, 0)
@@ -201,7 +199,6 @@ class _Evening:
         return any(self._off(broker) for broker in self._among)
 
     def made(self) -> MadePlan:
-        """Move replicas until all brokers are within their bands, or no move helps."""
         loads = Counter(self._loads)
         replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
         while self.any_off() and self._step():
@@ -240,7 +237,6 @@ class _Evening:
         return saved
 
     def _smaller(self, move: Move, off: float) -> Move | None:
-        """Return a move of fewer bytes after which brokers are off by no more than this."""
         tp, old, new = move
         size = self._draft.layout.size(tp)
         rest = sum(self._off(each) for each in self._among if each not in (old, new))
@@ -349,7 +345,6 @@ class _Evening:
         return draft.budget.lacks(size, leader=leader) is None
 
     def _obstacle(self) -> Why:
-        """Return what keeps replicas from moving that would help."""
         draft, found = self._draft, Counter[Why]()
         for old in self._among:
             for new in self._targets:

@@ -39,7 +39,6 @@ class Problem(msgspec.Struct, frozen=True):
     sentence: str
 
     def __str__(self) -> str:
-        """Return `12:34: partitions[3].replicas[1]: what to change`."""
         if self.place is None:
             return self.sentence
         path = f"{self.place.path}: " if self.place.path else ""
@@ -73,14 +72,11 @@ class BadPlan(Exception):
 
 
 class _Alike:
-    """The problems that are one mistake, made again and again."""
-
     def __init__(self) -> None:
         self.count = 0
         self.first: list[tuple[int, Problem]] = []
 
     def shown(self) -> list[tuple[int, Problem]]:
-        """Return them all; of many the first, which counts the others."""
         if self.count <= _MOST_ALIKE:
             return self.first
         at, first = self.first[0]
@@ -180,7 +176,6 @@ class JsonText:
         self.path: list[str | int] = []
 
     def complain(self, at: int, sentence: str) -> None:
-        """Add a problem with the value at the cursor."""
         self.problems.add(at, self.path, sentence)
 
     def peek(self) -> str:
@@ -214,7 +209,6 @@ class JsonText:
             self.path.pop()
 
     def scalar(self) -> str:
-        """Read a string, a number or a word, and return its source text."""
         mark = self.peek()
         if mark == '"':
             return self._string()

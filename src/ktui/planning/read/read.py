@@ -53,8 +53,6 @@ Handler = Callable[[], object]
 
 
 class _Fields:
-    """The keys of an object with their offsets, and the values that could be read."""
-
     def __init__(self) -> None:
         self.at: dict[str, int] = {}
         self.values: dict[str, object] = {}
@@ -215,7 +213,6 @@ class PlanText:
         return None
 
     def _scalar(self) -> tuple[int, str]:
-        """Read a value that should be a scalar; return its offset and its text."""
         mark = self._json.peek()
         at = self._json.at
         if mark in "{[":
@@ -233,7 +230,6 @@ def _unknown(key: str, known: tuple[str, ...]) -> str:
 
 
 def _but_found(raw: str) -> str:
-    """Describe the value found where another was expected."""
     if raw.startswith('"'):
         return f"not the text {shortened(raw)}"
     if raw in NOT_NUMBERS:
@@ -332,7 +328,6 @@ def _too_large() -> BadPlan:
 
 
 def _is_valid(partitions: tuple[PartitionTarget, ...], data: bytes) -> bool:
-    """Whether the decoded values are valid and no key occurred twice."""
     keys = 2
     for target in partitions:
         count = len(target.replicas)

@@ -35,8 +35,6 @@ _NEAR_MS = 60_000
 """Readings of a log end that are further apart say nothing about a rate."""
 
 _Key = tuple[int, int]
-"""A broker and the start of a bin."""
-
 _GROWN = """
 WITH seen AS (
     SELECT hash(topic, partition, topic_id) AS p, t, log_start, adding, ends,

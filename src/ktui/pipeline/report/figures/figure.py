@@ -360,8 +360,6 @@ MARKS = {
     marks.BROKER: ("x", "var(--line-8)"),
     marks.OTHER: ("star", "var(--line-7)"),
 }
-"""The symbol and the colour of what happened, by kind."""
-
 LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 

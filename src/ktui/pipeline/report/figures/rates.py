@@ -49,8 +49,6 @@ _SOURCES = {
 
 
 class _Judged(msgspec.Struct, frozen=True):
-    """A figure at a time, and the objective that it was to keep."""
-
     t: int
     figure: float | None
     objective: Objective
