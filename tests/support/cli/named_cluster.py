@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.config import Context
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner, GroupMembership
@@ -38,6 +39,12 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
 
     groups: Callable[[], GroupMembership] | None = None
     """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""
+
+    def ask(self, read: Any) -> Any:
+        return Cluster.ask(cast("Any", self), read)
+
+    def ports(self) -> Any:
+        return Cluster.ports(cast("Any", self))
 
     def claim(self, me: ClusterOwner, cluster_id: str, _over: object = None) -> ClusterClaim:
         if self.groups is None:

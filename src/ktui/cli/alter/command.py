@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -27,7 +27,7 @@ from ktui.cli.alter.change import (
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
@@ -277,7 +277,7 @@ class _Alteration:
         """The run that moves replicas; None if only partitions are added."""
 
     def read(self, name: str | None) -> None:
-        self._topic, pool = asyncio.run(_read(self._target.cluster, self._request))
+        self._topic, pool = self._target.cluster.ask(partial(_read, self._request))
         self._change = change_of(self._request, self._topic, pool)
         if not self._change.adds and not self._change.plan.partitions:
             partitions = as_count(self._change.before, "partition")
@@ -367,19 +367,16 @@ class _Alteration:
             click.echo(added_text(self._change))
 
     async def _added(self) -> TopicNow:
-        cluster = self._target.cluster
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            return await PartitionAdder(
-                reader, writer, self._change, self._topic, SystemClock()
-            ).add()
+        async with self._target.cluster.ports() as (reader, writer):
+            adder = PartitionAdder(reader, writer, self._change, self._topic, SystemClock())
+            return await adder.add()
 
 
-async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, BrokerPool | None]:
-    async with aclosing(cluster.reader()) as reader:
-        topic = await read_topic(reader, request.topic)
-        if request.factor is None and request.assignment is None:
-            return topic, None
-        return topic, await read_pool(reader)
+async def _read(request: AlterRequest, reader: ClusterReader) -> tuple[TopicNow, BrokerPool | None]:
+    topic = await read_topic(reader, request.topic)
+    if request.factor is None and request.assignment is None:
+        return topic, None
+    return topic, await read_pool(reader)
 
 
 async def _check_permitted(cluster: Cluster, topic: str) -> None:

@@ -20,9 +20,8 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, w
 from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options, controller_options
+from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
 from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
@@ -131,15 +130,15 @@ def _run(
     warn_of_tls(cluster)
 
     async def acted() -> None:
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            described = await reader.describe_cluster()
+        async with cluster.ports() as ports:
+            described = await ports.reader.describe_cluster()
             if broker not in described.online:
                 raise BadInput(down_words(broker, described.online))
             if not dry_run:
                 await check_owner(
                     cluster, state, described.cluster_id, CORDON_CLAIM, take_over=take_over
                 )
-            await act(Cordoner(ClusterPorts(reader, writer), broker, SystemClock()))
+            await act(Cordoner(ports, broker, SystemClock()))
 
     try:
         asyncio.run(acted())
@@ -223,10 +222,9 @@ def command(
             await check_owner(cluster, state, found.cluster_id, CLAIM, take_over=False)
 
     async def send() -> str | None:  # it reads everything again after the question
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            cluster_id = (await reader.describe_cluster()).cluster_id
+        async with cluster.ports() as ports:
+            cluster_id = (await ports.reader.describe_cluster()).cluster_id
             await check_owner(cluster, state, cluster_id, CLAIM, take_over=take_over)
-            ports = ClusterPorts(reader, writer)
             return await unregister_for_good(ports, broker, SystemClock(), runs_of, click.echo)
 
     asyncio.run(check())

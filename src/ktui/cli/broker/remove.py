@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import click
@@ -16,22 +15,21 @@ from ktui.cli.broker.cordon import typed_id
 from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.context.claim import (
-    ClaimRequest,
     check_no_other_owner,
-    claim_request,
     own_cluster,
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
-from ktui.cli.options.common import Verb, cluster_options, grouped, state_option
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import Verb, grouped, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.command import StartOptions, start_options
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.ports import ClusterDescription, ClusterPorts
+from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
@@ -145,7 +143,7 @@ def _read_request(
     """Read the cluster, and check that it knows the broker or a removal of it."""
     target = choice.target(changes=not how.dry_run)
     warn_of_tls(target.cluster)
-    cluster = asyncio.run(_read_cluster(target))
+    cluster = target.cluster.ask(lambda reader: reader.describe_cluster())
     file = RemovalFile(how.state, cluster.cluster_id, broker)
     if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
         raise BadInput(unknown_broker(broker, cluster.brokers))
@@ -161,11 +159,6 @@ def _read_request(
         cluster=cluster,
         program=program,
     )
-
-
-async def _read_cluster(target: Target) -> ClusterDescription:
-    async with aclosing(target.cluster.reader()) as reader:
-        return await reader.describe_cluster()
 
 
 class _CommandLine:
@@ -191,36 +184,24 @@ class _CommandLine:
 
     @asynccontextmanager
     async def ports(self) -> AsyncIterator[ClusterPorts]:
-        cluster = self._target.cluster
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-            yield ClusterPorts(reader, writer)
+        async with self._target.cluster.ports() as ports:
+            yield ports
 
     def same_cluster(self, found: str, cluster_id: str) -> None:
         check_same_cluster(self._target, found, cluster_id)
 
     async def check_owner(self, cluster_id: str) -> None:
-        if (claim := self._claim(cluster_id)) is not None:
+        if (claim := self._how.claim(self._target, cluster_id, CLAIM)) is not None:
             await check_no_other_owner(claim)
 
     @contextmanager
     def owned(self, cluster_id: str) -> Iterator[None]:
-        claim = self._claim(cluster_id)
+        claim = self._how.claim(self._target, cluster_id, CLAIM)
         if claim is None:
             yield
             return
         with lock_starts(self._how.state, cluster_id), own_cluster(claim, keep=False):
             yield
-
-    def _claim(self, cluster_id: str) -> ClaimRequest | None:
-        how = self._how
-        return claim_request(
-            self._target.cluster,
-            how.state,
-            cluster_id,
-            CLAIM,
-            off=how.no_ownership,
-            take_over=how.take_over,
-        )
 
     def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
         return self._checked(name, words, plan).preview

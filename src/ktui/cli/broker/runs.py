@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Collection
-from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Self
@@ -26,7 +25,7 @@ from ktui.cli.context.cluster import (
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import complete_limits
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
@@ -306,12 +305,9 @@ def undo(  # noqa: PLR0913 - an option each
 def _find_undo(runs: LeftRuns, name: str) -> Undo:
     found = RunClient.find(runs.state, name).read_begun()
     same_cluster = partial(check_same_cluster, runs.target)
-
-    async def find() -> Undo:
-        async with aclosing(runs.target.cluster.reader()) as reader:
-            return await find_undo(reader, SystemClock(), found, same_cluster)
-
-    return asyncio.run(find())
+    return runs.target.cluster.ask(
+        lambda reader: find_undo(reader, SystemClock(), found, same_cluster)
+    )
 
 
 def _refuse_removal(file: RemovalFile, broker: int) -> None:

@@ -14,7 +14,8 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import Verb, cluster_options
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import Verb
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
@@ -70,12 +71,7 @@ async def read_view(
 
 def read_plan_layout(cluster: Cluster) -> Layout:
     """Read what plans are made from, and warn of what could not be read."""
-
-    async def read() -> Layout:
-        async with aclosing(cluster.reader()) as reader:
-            return await runs.read_plan_layout(reader, print_note)
-
-    return asyncio.run(read())
+    return cluster.ask(lambda reader: runs.read_plan_layout(reader, print_note))
 
 
 _HEADER = ("TOPIC", "REPLICAS", "SIZE", "LEADS", "PREFERRED", "WHY THEY ARE THERE")

@@ -18,7 +18,8 @@ from ktui.cli.context.errors import INTERRUPTED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.options.common import check_on_cluster, check_scope, cluster_options, find_on_brokers
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import check_on_cluster, check_scope, find_on_brokers
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
 from ktui.cli.process.launch import Launch, launch_left_run

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Collection, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,7 +15,7 @@ from ktui.cli.context.config import Config, Context, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterReader
+from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `kt
     from ktui.kafka.writer import KafkaWriter
     from ktui.planning.check.findings import ClusterSnapshot
     from ktui.planning.plan import Plan
+
+T = TypeVar("T")
 
 TLS_UNVERIFIED = "TLS unverified"
 
@@ -85,6 +88,21 @@ class Cluster(msgspec.Struct, frozen=True):
         from ktui.kafka.writer import KafkaWriter  # noqa: PLC0415 - no light verb needs it
 
         return KafkaWriter(self.connection)
+
+    def ask(self, read: Callable[[KafkaReader], Coroutine[Any, Any, T]]) -> T:
+        """Return what one use of a reader brings, outside of any event loop."""
+
+        async def ask() -> T:
+            async with aclosing(self.reader()) as reader:
+                return await read(reader)
+
+        return asyncio.run(ask())
+
+    @asynccontextmanager
+    async def ports(self) -> AsyncIterator[ClusterPorts]:
+        """Open a reader and a writer, for as long as a change takes."""
+        async with aclosing(self.reader()) as reader, aclosing(self.writer()) as writer:
+            yield ClusterPorts(reader, writer)
 
     def claim(
         self, me: ClusterOwner, cluster_id: str, over: KafkaReader | None = None

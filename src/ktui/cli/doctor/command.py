@@ -32,7 +32,7 @@ from ktui.cli.doctor.findings import (
 )
 from ktui.cli.doctor.throttles import clear, judge_throttles
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options, controller_options
+from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 
 import click
 import msgspec
@@ -361,7 +360,7 @@ async def clear(
     Raises:
         ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
     """
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+    async with cluster.ports() as (reader, writer):
         leftovers = Leftovers(reader, state, SystemClock())
         described = await reader.describe_cluster()
         claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)

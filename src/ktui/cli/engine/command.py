@@ -18,7 +18,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.listeners import RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.process.launch import Leaving

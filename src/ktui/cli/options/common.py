@@ -14,8 +14,6 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ktui.cli.context.cluster import ClusterChoice, ControllerChoice
-from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -353,48 +351,3 @@ async def _read_again(reader: ClusterReader, clock: Clock, topics: Collection[st
         return answer
     await clock.sleep(LEARNED_WITHIN_S)
     return await reader.describe_topics(topics)
-
-
-def complete_context(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
-    """Return the contexts of config.yaml whose names begin so, for a shell."""
-    return [name for name in load_config().contexts if name.startswith(begun)]
-
-
-_OPTIONS = {
-    "bootstrap_server": click.option(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
-    ),
-    "command_config": click.option(
-        "--command-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file, with Java's or librdkafka's property names.",
-    ),
-    "context": click.option(
-        "--context",
-        metavar="NAME",
-        shell_complete=complete_context,
-        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
-    ),
-}
-
-cluster_options = grouped("choice", ClusterChoice, _OPTIONS)
-
-_CONTROLLER_OPTIONS = {
-    "bootstrap_controller": click.option(
-        "--bootstrap-controller",
-        metavar="HOST:PORT,...",
-        help="Controllers, through which settings of a broker that is down are deleted. Default: "
-        "those that the brokers name.",
-    ),
-    "controller_config": click.option(
-        "--controller-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file for them. Default: the brokers' connection settings.",
-    ),
-}
-
-controller_options = grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)

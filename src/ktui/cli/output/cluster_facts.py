@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -113,12 +112,11 @@ def read_facts(
 ) -> ClusterFacts:
     """Read what the preview of a plan that joins a run rests on; see `FactReader.read`."""
 
-    async def read() -> ClusterFacts:
-        async with aclosing(cluster.reader()) as reader:
-            facts = fact_reader(cluster, reader, state, None)
-            return await facts.read(plan, need, throttles=throttles, joins=joins)
+    def read(reader: KafkaReader) -> Coroutine[Any, Any, ClusterFacts]:
+        facts = fact_reader(cluster, reader, state, None)
+        return facts.read(plan, need, throttles=throttles, joins=joins)
 
-    return asyncio.run(read())
+    return cluster.ask(read)
 
 
 def check_planned_run(
@@ -130,9 +128,6 @@ def check_planned_run(
     need: NeededPermission = TO_START,
 ) -> CheckedRun:
     """Check a planned run against its cluster; see `ops.start.check_run`."""
-
-    async def check() -> CheckedRun:
-        async with aclosing(cluster.reader()) as reader:
-            return await check_run(new, fact_reader(cluster, reader, state, standing), now, need)
-
-    return asyncio.run(check())
+    return cluster.ask(
+        lambda reader: check_run(new, fact_reader(cluster, reader, state, standing), now, need)
+    )

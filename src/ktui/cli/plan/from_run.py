@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
 import click
 
-from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
+from ktui.cli.context.cluster import ClusterChoice, check_same_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.durable import write_output
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import rollback_plan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.tool_plans import UndoPlan
 from ktui.ops.broker.undo import left_as_is_lines, read_undo_plan
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
@@ -102,19 +99,16 @@ def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state
     found = RunClient.find(state, name).read_begun()
     _warn_of(found.run, found.damage)
     where = choice.or_of_run(found.begun).target(changes=False)
-    undo = asyncio.run(_undo_plan(where, found))
+    same_cluster = partial(check_same_cluster, where)
+    undo = where.cluster.ask(
+        lambda reader: read_undo_plan(reader, SystemClock(), found, same_cluster)
+    )
     for line in left_as_is_lines(undo.left):
         print_note(line)
     if not undo.plan.partitions:
         raise RunRefused(f"nothing of run {name} is left to be undone")
     output_plan(undo.plan, output)
     sys.exit(SOME_LEFT_OUT if undo.left else 0)
-
-
-async def _undo_plan(where: Target, found: BegunRun) -> UndoPlan:
-    same_cluster = partial(check_same_cluster, where)
-    async with aclosing(where.cluster.reader()) as reader:
-        return await read_undo_plan(reader, SystemClock(), found, same_cluster)
 
 
 @click.command("remaining")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
-from ktui.cli.output.json_form import SCHEMA_VERSION, FailureJson, encode, failure_json
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines
 from ktui.cli.output.table import table_of
 from ktui.cli.plan.from_run import output_plan
@@ -45,11 +42,8 @@ from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.layout import (
     UNKNOWN_BYTES,
     BeforeAfter,
-    BrokerBeforeAfter,
     Holding,
     Layout,
-    LayoutAnswer,
-    RackBeforeAfter,
     before_after,
     rack_warnings,
     read_layout,
@@ -80,7 +74,7 @@ from ktui.planning.intents.registry import (
     Kind,
     Values,
 )
-from ktui.planning.plan import VERSION, PartitionTarget, Plan, join_some
+from ktui.planning.plan import VERSION, Plan, join_some
 from ktui.preview.preview import PlanPreview, sizes_phrase
 from ktui.preview.text import room_lines, time_text
 from ktui.quantities import as_bytes, as_count
@@ -110,58 +104,27 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     start: str
 
 
-class PlanJson(msgspec.Struct, frozen=True):
-    """The plan, in the format of Kafka's own tool."""
-
-    version: int
-    partitions: tuple[PartitionTarget, ...]
-
-
-class MadeJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui plan drain --json`, and of every other verb that makes a plan."""
-
-    schema_version: int
-    intention: str
-    plan: PlanJson
-    replicas: int
-    """The replicas that are copied to a broker."""
-    bytes: int
-    leaders: int
-    """The partitions that get another preferred leader."""
-    sizes_unknown: int
-    """The partitions of the cluster whose size no broker reports."""
-    rack_aware: bool
-    """Whether partitions are kept on as many racks as they are on."""
-    brokers: tuple[BrokerBeforeAfter, ...]
-    racks: tuple[RackBeforeAfter, ...]
-    left: tuple[Left, ...]
-    """What stays as it is: a replica, a partition, or what a broker has too much or too little."""
-    failures: tuple[FailureJson, ...]
-    start: str
-    preview: PlanPreview
-    """As `ktui plan check --json` has it."""
-
-
 def made_json(made: Made) -> str:
     """Return a plan that was made as one JSON object."""
     change = made.change
-    shape = MadeJson(
-        schema_version=SCHEMA_VERSION,
-        intention=made.words,
-        plan=PlanJson(VERSION, made.made.plan.partitions),
-        replicas=change.replicas,
-        bytes=change.bytes,
-        leaders=change.leaders,
-        sizes_unknown=change.sizes_unknown,
-        rack_aware=made.wishes.rack_aware,
-        brokers=change.brokers,
-        racks=change.racks,
-        left=tuple(made.made.left),
-        failures=tuple(map(failure_json, made.failures)),
-        start=made.start,
-        preview=made.preview,
+    return encode(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "intention": made.words,
+            "plan": {"version": VERSION, "partitions": made.made.plan.partitions},
+            "replicas": change.replicas,
+            "bytes": change.bytes,
+            "leaders": change.leaders,
+            "sizes_unknown": change.sizes_unknown,
+            "rack_aware": made.wishes.rack_aware,
+            "brokers": change.brokers,
+            "racks": change.racks,
+            "left": made.made.left,
+            "failures": [*map(failure_json, made.failures)],
+            "start": made.start,
+            "preview": made.preview,
+        }
     )
-    return encode(shape)
 
 
 def made_text(made: Made) -> str:
@@ -262,7 +225,7 @@ def make_plan(
         topics_by: the option or argument that names topics.
     """
     cluster = how.choice.cluster()
-    answer = asyncio.run(_read(cluster))
+    answer = cluster.ask(read_layout)
     layout = weighted(answer.layout, wanted)
     wishes = wishes_of(wanted, layout, topics_by)
     if not wanted.json:
@@ -296,11 +259,6 @@ def make_plan(
     )
     _write(whole, wanted)
     sys.exit(NOT_ALL if made.left else 0)
-
-
-async def _read(cluster: Cluster) -> LayoutAnswer:
-    async with aclosing(cluster.reader()) as reader:
-        return await read_layout(reader)
 
 
 def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> MadePlan:

@@ -15,14 +15,8 @@ from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.common import (
-    Verb,
-    cluster_options,
-    given_options,
-    grouped,
-    json_option,
-    state_option,
-)
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import Verb, given_options, grouped, json_option, state_option
 from ktui.cli.options.limits import limits_options_without
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices

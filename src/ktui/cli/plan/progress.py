@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
@@ -32,29 +31,6 @@ from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.speed.answer import Span
 
 Targets = Mapping[TopicPartition, Brokers]
-
-
-class ReplicaProgressJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica of the plan."""
-
-    topic: str
-    partition: int
-    broker: int
-    status: ReplicaStatus
-    messages: int | None
-    """Behind its leader; null where that is not known or not the case."""
-    bytes: int | None
-    rate_bytes_s: float | None
-    left_s: float | None
-
-
-class ProgressJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui progress --json`; one line for each poll with --watch."""
-
-    schema_version: int
-    cluster: str
-    at: str
-    replicas: tuple[ReplicaProgressJson, ...]
 
 
 @click.command("progress")
@@ -147,24 +123,20 @@ def _known(as_text: Callable[[Any], str], figure: float | None) -> str:
 
 def _json(cluster: Cluster, progress: Progress, rows: Sequence[ReplicaProgress]) -> str:
     at = SystemClock().now() if progress.last is None else progress.last.at
-    replicas = tuple(
-        ReplicaProgressJson(
-            topic=row.tp.topic,
-            partition=row.tp.partition,
-            broker=row.broker,
-            status=row.status,
-            messages=row.messages,
-            bytes=row.bytes,
-            rate_bytes_s=row.rate_bytes_s,
-            left_s=_middle(row.left_s),
-        )
+    replicas = [
+        {
+            "topic": row.tp.topic,
+            "partition": row.tp.partition,
+            "broker": row.broker,
+            "status": row.status,
+            "messages": row.messages,
+            "bytes": row.bytes,
+            "rate_bytes_s": row.rate_bytes_s,
+            "left_s": _middle(row.left_s),
+        }
         for row in rows
-    )
-    return encode(
-        ProgressJson(
-            schema_version=SCHEMA_VERSION, cluster=cluster.name, at=utc(at), replicas=replicas
-        )
-    )
+    ]
+    return encode_record({"cluster": cluster.name, "at": at, "replicas": replicas})
 
 
 def _middle(left: Span | None) -> float | None:

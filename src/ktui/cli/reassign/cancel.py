@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple
 
 import click
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.reassign import printed
 from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
@@ -144,7 +145,7 @@ def _cancel_moves(
     arguments: Arguments, choice: ClusterChoice, file: ReassignmentFile, timeout_s: float
 ) -> None:
     """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
-    cluster_id, back, unread = asyncio.run(_moving(choice.cluster(), file))
+    cluster_id, back, unread = choice.cluster().ask(partial(_moving, file))
     if back:
         place = runs_place(arguments, choice.target(), cluster_id)
         asyncio.run(place.check_owner())
@@ -159,15 +160,14 @@ def _cancel_moves(
 
 
 async def _moving(
-    cluster: Cluster, file: ReassignmentFile
+    file: ReassignmentFile, reader: ClusterReader
 ) -> tuple[str, dict[Replica, str], list[int]]:
     """Return the cluster's id, where the file's moving replicas are, and the silent brokers."""
-    async with aclosing(cluster.reader()) as reader:
-        described = await reader.describe_cluster()
-        dirs = await read_dirs(reader, file.log_dirs, described.online)
-        back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
-        unread = {replica.broker for replica in file.log_dirs} - {r.broker for r in dirs.current}
-        return described.cluster_id, back, sorted(unread)
+    described = await reader.describe_cluster()
+    dirs = await read_dirs(reader, file.log_dirs, described.online)
+    back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
+    unread = {replica.broker for replica in file.log_dirs} - {r.broker for r in dirs.current}
+    return described.cluster_id, back, sorted(unread)
 
 
 async def _send_back(place: RunsPlace, back: Mapping[Replica, str], timeout_s: float) -> None:
@@ -177,12 +177,8 @@ async def _send_back(place: RunsPlace, back: Mapping[Replica, str], timeout_s: f
 
 
 def _read(choice: ClusterChoice) -> tuple[str, Listed]:
-    async def read(reader: ClusterReader) -> tuple[str, Listed]:
-        async with aclosing(reader):
-            cluster, listed = await read_cluster_and_reassignments(reader)
-            return cluster.cluster_id, listed
-
-    return asyncio.run(read(choice.cluster().reader()))
+    cluster, listed = choice.cluster().ask(read_cluster_and_reassignments)
+    return cluster.cluster_id, listed
 
 
 def _cancel(

@@ -16,7 +16,7 @@ import msgspec
 from ktui import __version__
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.common import complete_context
+from ktui.cli.options.cluster import complete_context
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action, Group, Option
 from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cluster.errors import ClusterError

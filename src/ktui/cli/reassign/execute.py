@@ -73,7 +73,9 @@ def execute(arguments: Arguments) -> None:
     warn_of_tls(target.cluster)
     _refuse(place, file)
     if file.log_dirs:
-        asyncio.run(_check_log_dirs(place, file, seen, full_dirs=full_dirs))
+        target.cluster.ask(
+            lambda reader: check_moves(reader, file.log_dirs, seen.states, full_dirs=full_dirs)
+        )
     if rates or dir_rate >= 0:
         click.echo(printed.THROTTLE_WARNING)
     _warn_of_low(rates)
@@ -164,10 +166,10 @@ async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bo
 def _throttle_log_dirs(
     place: RunsPlace, file: ReassignmentFile, rate: int, taken: Collection[TopicPartition]
 ) -> None:
-    cluster, brokers = place.target.cluster, {replica.broker for replica in file.log_dirs}
+    brokers = {replica.broker for replica in file.log_dirs}
 
     async def set_rates() -> None:
-        async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        async with place.target.cluster.ports() as (reader, writer):
             throttle = LogDirThrottle(place.state, place.cluster_id)
             await throttle.set(reader, writer, brokers, rate)
 
@@ -201,18 +203,11 @@ def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
     asyncio.run(place.check_owner())
 
 
-async def _check_log_dirs(
-    place: RunsPlace, file: ReassignmentFile, seen: _Seen, *, full_dirs: bool
-) -> None:
-    async with aclosing(place.target.cluster.reader()) as reader:
-        await check_moves(reader, file.log_dirs, seen.states, full_dirs=full_dirs)
-
-
 async def _move_log_dirs(
     place: RunsPlace, file: ReassignmentFile, seen: _Seen, timeout_s: float, *, full_dirs: bool
 ) -> None:
-    cluster, sent = place.target.cluster, "The reassignment of partitions goes on"
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+    sent = "The reassignment of partitions goes on"
+    async with place.target.cluster.ports() as (reader, writer):
         await check_moves(reader, file.log_dirs, seen.states, full_dirs=full_dirs, sent=sent)
         async for line in begin_moves(writer, SystemClock(), file.log_dirs, timeout_s):
             click.echo(line)

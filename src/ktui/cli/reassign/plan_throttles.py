@@ -217,8 +217,7 @@ def _all_go_on(run: Run, listed: Collection[TopicPartition]) -> bool:
 
 
 async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
-    cluster = place.target.cluster
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+    async with place.target.cluster.ports() as (reader, writer):
         return await LogDirThrottle(place.state, place.cluster_id).put_back(reader, writer)
 
 

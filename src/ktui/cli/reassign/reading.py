@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Collection, Mapping
-from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import click
@@ -26,7 +26,7 @@ from ktui.cli.reassign.log_dirs import known_dirs
 from ktui.cli.reassign.printed import ReassignProblem, sorted_topics
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshMetadata
-from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
 from ktui.planning.striped_placement import place_topics, topic_sizes, usable_racks
@@ -77,13 +77,8 @@ async def describe_existing(
 
 def list_reassignments(arguments: Arguments) -> None:
     """Print every reassignment of the cluster."""
-    listed = asyncio.run(_listed(cluster_choice(arguments).cluster()))
+    listed = cluster_choice(arguments).cluster().ask(lambda reader: reader.list_reassignments())
     click.echo(printed.current_reassignments(listed))
-
-
-async def _listed(cluster: Cluster) -> Mapping[TopicPartition, Reassignment]:
-    async with aclosing(cluster.reader()) as reader:
-        return await reader.list_reassignments()
 
 
 def generate(arguments: Arguments) -> None:
@@ -92,7 +87,7 @@ def generate(arguments: Arguments) -> None:
     brokers = parse_broker_list(arguments.text("broker-list") or "")
     topics = parse_topics(file)
     cluster = cluster_choice(arguments).cluster()
-    present, dirs, racks = asyncio.run(_read(cluster, topics))
+    present, dirs, racks = cluster.ask(partial(_read, topics))
     listed = {broker: racks[broker] for broker in brokers if broker in racks}
     usable = usable_racks(listed, rack_aware=not arguments.has("disable-rack-aware"))
     dice = random.Random()  # noqa: S311 - no secret
@@ -103,17 +98,16 @@ def generate(arguments: Arguments) -> None:
 
 
 async def _read(
-    cluster: Cluster, topics: tuple[str, ...]
+    topics: tuple[str, ...], reader: ClusterReader
 ) -> tuple[Mapping[TopicPartition, Brokers], Mapping[Replica, str], Mapping[int, str | None]]:
-    async with aclosing(cluster.reader()) as reader:
-        answer = await describe(reader, topics)
-        for topic in sorted_topics(answer.absent):
-            raise ReassignProblem(printed.unknown_topic(topic))
-        present = {tp: state.replicas for tp, state in answer.partitions.items()}
-        cluster_now = await reader.describe_cluster()
-        dirs = await known_dirs(reader, present, cluster_now.online)
-        brokers = cluster_now.brokers.values()
-        return present, dirs, {broker.id: broker.rack for broker in brokers if broker.alive}
+    answer = await describe(reader, topics)
+    for topic in sorted_topics(answer.absent):
+        raise ReassignProblem(printed.unknown_topic(topic))
+    present = {tp: state.replicas for tp, state in answer.partitions.items()}
+    cluster = await reader.describe_cluster()
+    dirs = await known_dirs(reader, present, cluster.online)
+    brokers = cluster.brokers.values()
+    return present, dirs, {broker.id: broker.rack for broker in brokers if broker.alive}
 
 
 def show_progress(arguments: Arguments) -> None:

@@ -6,11 +6,9 @@ So a plan has a journal: it survives a crash in the middle, its throttles can be
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import aclosing
 from typing import NamedTuple
 
 import msgspec
@@ -227,26 +225,19 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     Returns:
         Why Kafka refused partitions, or why they could not be submitted.
     """
-    seen = asyncio.run(_read(place, submission.plan))
+    _, seen = place.target.cluster.ask(
+        lambda reader: read_cluster_for_plan(reader, submission.plan)
+    )
     if left is None:
         run = _submit_in_new_run(place, submission, seen)
     else:
         run = _submit_in_left_run(place, submission, seen, left.name)
-    refused = not_taken(run, submission.plan, asyncio.run(_listed(place)))
+    listed = place.target.cluster.ask(lambda reader: reader.list_reassignments())
+    refused = not_taken(run, submission.plan, listed)
     if waiting := [tp for tp in refused if tp in run.tracks and waits(run.tracks[tp])]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
         RunClient(place.state.run(run.name)).ask(stop)
     return refused
-
-
-async def _read(place: RunsPlace, plan: Plan) -> ClusterSnapshot:
-    async with aclosing(place.target.cluster.reader()) as reader:
-        return (await read_cluster_for_plan(reader, plan))[1]
-
-
-async def _listed(place: RunsPlace) -> Mapping[TopicPartition, Reassignment]:
-    async with aclosing(place.target.cluster.reader()) as reader:
-        return await reader.list_reassignments()
 
 
 def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSnapshot) -> Run:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
+from functools import partial
 
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
 from ktui.cli.reassign import printed
 from ktui.cli.reassign.command import Arguments
 from ktui.cli.reassign.files import ReassignmentFile
@@ -19,6 +17,7 @@ from ktui.cli.reassign.reading import cluster_choice, describe, reassignment_fil
 from ktui.cli.reassign.submit import runs_place
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterReader
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -34,7 +33,7 @@ def verify(arguments: Arguments) -> None:
     """Print the state of each partition of a file, and remove throttles that are over."""
     file = reassignment_file(arguments)
     targets, choice = file.replicas, cluster_choice(arguments)
-    seen = asyncio.run(_read(choice.cluster(), file))
+    seen = choice.cluster().ask(partial(_read, file))
     statuses = printed.verified_partitions(targets, seen.listed, seen.replicas)
     moves = printed.verified_log_dirs(file.log_dirs, seen.dirs.current, seen.dirs.future)
     lines = ["Status of partition reassignment:", *(each.line for each in statuses.values())]
@@ -51,12 +50,10 @@ def verify(arguments: Arguments) -> None:
         clear_throttles(place, targets, over, foreign=foreign)
 
 
-async def _read(cluster: Cluster, file: ReassignmentFile) -> _Seen:
+async def _read(file: ReassignmentFile, reader: ClusterReader) -> _Seen:
     targets = file.replicas
-    async with aclosing(cluster.reader()) as reader:
-        described, listed = await read_cluster_and_reassignments(reader)
-        at_rest: Collection[str] = {tp.topic for tp in targets if tp not in listed}
-        topics = await describe(reader, at_rest)
-        replicas = {tp: state.replicas for tp, state in topics.partitions.items()}
-        dirs = await read_dirs(reader, file.log_dirs, described.online)
-        return _Seen(described.cluster_id, listed, replicas, dirs)
+    described, listed = await read_cluster_and_reassignments(reader)
+    topics = await describe(reader, {tp.topic for tp in targets if tp not in listed})
+    replicas = {tp: state.replicas for tp, state in topics.partitions.items()}
+    dirs = await read_dirs(reader, file.log_dirs, described.online)
+    return _Seen(described.cluster_id, listed, replicas, dirs)

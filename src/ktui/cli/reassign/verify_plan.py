@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +18,9 @@ from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
 from ktui.cli.reassign.plan_throttles import Foreign, Over
 from ktui.cli.reassign.plan_throttles import clear_throttles as put_back
@@ -30,6 +29,7 @@ from ktui.cli.reassign.submit import PROGRAM, RunsPlace
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.forecast.run_progress import all_runs
@@ -154,26 +154,6 @@ MOST_ROWS = 100
 """Partitions in the table; --json has all of them."""
 
 
-class PartitionOutcomeJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition of the plan."""
-
-    topic: str
-    partition: int
-    outcome: PlanOutcome
-    replicas: Brokers
-    target: Brokers
-
-
-class VerifyJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui verify --json`."""
-
-    schema_version: int
-    cluster: str
-    complete: bool
-    counts: dict[PlanOutcome, int]
-    partitions: tuple[PartitionOutcomeJson, ...]
-
-
 class _Seen(msgspec.Struct, frozen=True):
     cluster_id: str
     states: Mapping[TopicPartition, PartitionState]
@@ -203,7 +183,7 @@ def command(
     _, plan = read_plan_argument(path)
     targets = {each.tp: each.replicas for each in plan.partitions}
     cluster = choice.cluster()
-    seen = asyncio.run(_read(cluster, targets))
+    seen = cluster.ask(partial(_read, targets))
     cancelled = cancelled_targets(
         _runs_of(state, seen.cluster_id), read_cancels(state, seen.cluster_id)
     )
@@ -215,11 +195,10 @@ def command(
     sys.exit(0 if _complete(outcomes) else NOT_ALL_DONE)
 
 
-async def _read(cluster: Cluster, targets: Mapping[TopicPartition, Brokers]) -> _Seen:
-    async with aclosing(cluster.reader()) as reader:
-        described, listed = await read_cluster_and_reassignments(reader)
-        answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
-        return _Seen(described.cluster_id, answer.partitions, listed)
+async def _read(targets: Mapping[TopicPartition, Brokers], reader: ClusterReader) -> _Seen:
+    described, listed = await read_cluster_and_reassignments(reader)
+    answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
+    return _Seen(described.cluster_id, answer.partitions, listed)
 
 
 def _place(target: Target, state: StateDir, cluster_id: str) -> RunsPlace:
@@ -264,24 +243,23 @@ def _row(each: PartitionOutcome) -> tuple[str, ...]:
 
 
 def _json(cluster: Cluster, outcomes: Sequence[PartitionOutcome]) -> str:
-    partitions = tuple(
-        PartitionOutcomeJson(
-            topic=each.tp.topic,
-            partition=each.tp.partition,
-            outcome=each.outcome,
-            replicas=each.replicas,
-            target=each.target,
-        )
+    partitions = [
+        {
+            "topic": each.tp.topic,
+            "partition": each.tp.partition,
+            "outcome": each.outcome,
+            "replicas": each.replicas,
+            "target": each.target,
+        }
         for each in outcomes
-    )
-    return encode(
-        VerifyJson(
-            schema_version=SCHEMA_VERSION,
-            cluster=cluster.name,
-            complete=_complete(outcomes),
-            counts=_counts(outcomes),
-            partitions=partitions,
-        )
+    ]
+    return encode_record(
+        {
+            "cluster": cluster.name,
+            "complete": _complete(outcomes),
+            "counts": _counts(outcomes),
+            "partitions": partitions,
+        }
     )
 
 

@@ -18,7 +18,8 @@ from ktui.cli.context.errors import FAILED, INTERRUPTED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import check_on_cluster, cluster_options
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import check_on_cluster
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options, redaction
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json

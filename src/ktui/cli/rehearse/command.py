@@ -17,9 +17,9 @@ from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import (
     Verb,
-    cluster_options,
     given_options,
     grouped,
     parse_time,

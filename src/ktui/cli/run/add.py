@@ -18,7 +18,7 @@ from ktui.cli.context.cluster import (
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.cluster_facts import check_gate_open, read_facts
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -37,7 +37,7 @@ from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, Finding, NeededPermission, Severity
+from ktui.planning.check.findings import Allowances, NeededPermission, Severity
 from ktui.preview.preview import PlanPreview
 
 
@@ -62,29 +62,18 @@ class AddPreview(PlanPreview, frozen=True, kw_only=True):
     joinings: tuple[JoiningJson, ...]
 
 
-class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui add --json`."""
-
-    schema_version: int
-    run: str
-    on_conflict: OnConflict
-    findings: tuple[Finding, ...]
-    counts: dict[JoinEffect, int]
-    answer: AnswerJson | None
-    """The engine's answer; null if nothing was asked of it: a problem, or nothing to do."""
-
-
 def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
     """Return the findings and the engine's answer, for scripts."""
-    shape = AddedJson(
-        schema_version=SCHEMA_VERSION,
-        run=extra.run.name,
-        on_conflict=extra.on_conflict,
-        findings=extra.preview.findings,
-        counts=_counts(extra),
-        answer=answer,
+    return encode(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "run": extra.run.name,
+            "on_conflict": extra.on_conflict,
+            "findings": extra.preview.findings,
+            "counts": _counts(extra),
+            "answer": answer,  # null if nothing was asked of the engine
+        }
     )
-    return encode(shape)
 
 
 def previewed(extra: CheckedExtraPlan, source: str) -> AddPreview:

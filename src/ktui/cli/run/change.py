@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 import click
-import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
@@ -17,7 +16,7 @@ from ktui.cli.options.limits import (
     limits_change,
 )
 from ktui.cli.options.run import schedule_options
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode, encode_record
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.clock import SystemClock
@@ -28,16 +27,6 @@ from ktui.execution.journal.commands import Continue, Pause, SetSchedule
 from ktui.execution.run.run import Run
 from ktui.execution.run.text import chosen_text, schedule_text
 from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_text
-
-
-class LimitsJson(msgspec.Struct, frozen=True):
-    """The output of `ktui limits RUN --json` without a change."""
-
-    schema_version: int
-    run: str
-    limits: Limits
-    since_batch: int
-    """The first decision that the limits bind."""
 
 
 @click.command("limits")
@@ -76,11 +65,9 @@ def limits_command(
         send_command(client, limits_change(client.read_live(), limits, brokers), json=json)
         return
     run = client.read().run
-    click.echo(_limits_json(run) if json else _limits_text(run))
-
-
-def _limits_json(run: Run) -> str:
-    return encode(LimitsJson(SCHEMA_VERSION, run.name, run.limits, run.limits_changed_at + 1))
+    since = run.limits_changed_at + 1  # the first decision that the limits bind
+    answer = {"run": run.name, "limits": run.limits, "since_batch": since}
+    click.echo(encode_record(answer) if json else _limits_text(run))
 
 
 def _limits_text(run: Run) -> str:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-import msgspec
 
 from ktui.cli.context.claim import (
     NO_OWNERSHIP,
@@ -25,9 +24,9 @@ from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.cluster_facts import options_of_names
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.json_form import encode_record
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
@@ -41,17 +40,6 @@ from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.quantities import as_count
-
-
-class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui runs export --json`."""
-
-    schema_version: int
-    run: str
-    file: str
-    partitions_left: int
-    owned: str | None
-    """Why the cluster was not released: no answer, or another owner; null if it was released."""
 
 
 @click.command("export", short_help="Write a run into a file, to go on elsewhere.")
@@ -93,14 +81,9 @@ def export(
         run = export_run(client.folder, file, SystemClock())
         owned = None if claim is None else _release(claim)
     if json:
-        shape = ExportJson(
-            schema_version=SCHEMA_VERSION,
-            run=name,
-            file=clean(str(file)),
-            partitions_left=_partitions_left(run),
-            owned=owned,
-        )
-        click.echo(encode(shape))
+        left = _partitions_left(run)
+        shape = {"run": name, "file": clean(str(file)), "partitions_left": left, "owned": owned}
+        click.echo(encode_record(shape))
     else:
         _report_export(run, file, owned, asked=claim is not None)
 
@@ -160,15 +143,6 @@ def _report_export(run: Run, file: Path, owned: str | None, *, asked: bool) -> N
     say(f"continue it in another state directory: ktui runs import {where}{take_over}")
 
 
-class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `ktui runs import --json`."""
-
-    schema_version: int
-    run: str
-    cluster_id: str
-    partitions_left: int
-
-
 @click.command("import", short_help="Import a run that was exported.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Name of the run here. Default: its old name.")
@@ -209,12 +183,9 @@ def import_(
             check_import(state, export, name, clock)
             with nullcontext() if claim is None else own_cluster(claim):
                 import_run(state, export, name, where.names, clock)
-        left = len(export.run.tracks) - export.run.over
+        left = _partitions_left(export.run)
     if json:
-        shape = ImportJson(
-            schema_version=SCHEMA_VERSION, run=name, cluster_id=cluster_id, partitions_left=left
-        )
-        click.echo(encode(shape))
+        click.echo(encode_record({"run": name, "cluster_id": cluster_id, "partitions_left": left}))
     else:
         source = clean(str(file))
         click.echo(f"run {name}: imported from {source}, {as_count(left, 'partition')} left")

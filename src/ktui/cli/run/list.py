@@ -9,7 +9,8 @@ import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
-from ktui.cli.options.common import check_on_cluster, cluster_options
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import check_on_cluster
 from ktui.cli.output.json_form import encode, list_json
 from ktui.cli.output.table import table
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S

@@ -15,7 +15,7 @@ from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_option
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import limits_options_without
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument

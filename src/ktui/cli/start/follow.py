@@ -21,7 +21,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option

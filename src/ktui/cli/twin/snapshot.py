@@ -16,7 +16,8 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.common import Verb, cluster_options, grouped
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import Verb, grouped
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.options.recording import redaction
 from ktui.cluster.clock import SystemClock

@@ -19,7 +19,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common
-from ktui.cli.options.common import cluster_options
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import view_on_event_option, with_event_command
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options

@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.options.common import cluster_options, grouped
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.common import grouped
 
 
 def _area(*, width: int, height: int) -> int:
