@@ -14,13 +14,11 @@ class StoryMoment(enum.StrEnum):
     BEHIND = "behind"
     STALLED = "stalled"
     BROKER_DOWN = "broker-down"
-    RECOVERED = "recovered"
-    """Nothing is behind, stalled or down any more."""
+    RECOVERED = "recovered"  # nothing is behind, stalled or down any more
     DONE = "done"
     CANCELLED = "cancelled"
     TOPIC_GONE = "topic-gone"
-    OVER = "over"
-    """Nothing moves any more, and the run has ended."""
+    OVER = "over"  # nothing moves any more, and the run has ended
 
 
 class Caption(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,8 +20,7 @@ from typing import BinaryIO, NamedTuple
 
 _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 """A descriptor of this process: what `/dev/stdout` leads to, and what a shell makes of `>(...)`."""
-_MOST_LINKS = 40
-"""The kernel follows no more links either."""
+_MOST_LINKS = 40  # the kernel follows no more links either
 _REFUSED = (
     (stat.S_ISDIR, "it is a folder. Name a file in it"),
     (stat.S_ISBLK, "it is a block device. Name a regular file or a named pipe"),
@@ -75,13 +74,10 @@ def copy_new(source: int, path: Path) -> None:
 class Place(NamedTuple):
     """Where a file goes that a person names."""
 
-    path: Path
-    """With links followed, where they lead to a regular file."""
+    path: Path  # with links followed, where they lead to a regular file
     old: os.stat_result | None = None
-    is_stream: bool = False
-    """Whether it is written through, and not replaced."""
-    own_stream: int | None = None
-    """The descriptor, where it is a stream of this process."""
+    is_stream: bool = False  # whether it is written through, and not replaced
+    own_stream: int | None = None  # the descriptor, where it is a stream of this process
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[BinaryIO]:

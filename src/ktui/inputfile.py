@@ -32,8 +32,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"unknown key {key!r}; {hint}"
 
 
-MOST_BYTES = 1024**2
-"""Most bytes read of a file with settings, secrets, a story or a theme."""
+MOST_BYTES = 1024**2  # most bytes read of a file with settings, secrets, a story or a theme
 
 _OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """Paths of a shell's `<(...)` and of standard input: pipes that have a writer, so reading ends."""

@@ -10,8 +10,7 @@ DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _LONGEST_S = 100 * _DAY
-MOST = 1000
-"""Numbers have at most three digits; from here on the next unit is used."""
+MOST = 1000  # numbers have at most three digits; from here on the next unit is used
 
 
 def as_bytes(count: float | None) -> str:

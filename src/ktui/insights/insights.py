@@ -30,8 +30,7 @@ class SizeRate(msgspec.Struct, frozen=True):
     """The rate at which one replica was copied, for partitions of some size."""
 
     from_bytes: NonNegativeInt
-    below_bytes: NonNegativeInt | None
-    """None for the largest sizes."""
+    below_bytes: NonNegativeInt | None  # none for the largest sizes
     bytes_s: Spread
 
 
@@ -107,8 +106,7 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     moves: NonNegativeInt
     began: datetime | None = None
     ended: datetime | None = None
-    prior: Prior | None = None
-    """None while too little was copied for an estimate."""
+    prior: Prior | None = None  # none while too little was copied for an estimate
     pairs: tuple[PairRate, ...] = ()
     sizes: tuple[SizeRate, ...] = ()
     stalls: tuple[StallCause, ...] = ()
@@ -126,10 +124,8 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     """The whole file."""
 
     schema_version: int = SCHEMA_VERSION
-    made_at: datetime | None = None
-    """None if no insights have been made yet."""
-    version: str = ""
-    """The version of ktui that made the insights."""
+    made_at: datetime | None = None  # none if no insights have been made yet
+    version: str = ""  # the version of ktui that made the insights
     clusters: tuple[ClusterInsights, ...] = ()
 
     def __post_init__(self) -> None:
@@ -206,8 +202,7 @@ def _decoded(text: bytes, path: Path) -> Insights:
 
 Options = dict[str, str | int | None]
 """Values by option, without dashes; None lifts a limit."""
-_OF_BROKERS = "brokers"
-"""The limits of single brokers are no options of a new run."""
+_OF_BROKERS = "brokers"  # the limits of single brokers are no options of a new run
 
 
 def limit_options(limits: Limits) -> Options:
@@ -243,8 +238,7 @@ NOTHING = (
     "No insights yet. Every run is recorded, and `ktui record` records other people's moves.\n"
     "Derive insights from the recordings: ktui pipeline run"
 )
-MOST_PAIRS = 20
-"""The most pairs of brokers shown; pairs with the most copies win."""
+MOST_PAIRS = 20  # the most pairs of brokers shown; pairs with the most copies win
 _RATES = ("P10", "P50", "P90", "COUNT")
 
 

@@ -255,19 +255,15 @@ class WaitsToGoAlone(msgspec.Struct, frozen=True):
 
     adds: int
     most: int
-    limit: str = "replica_movements"
-    """The limit's field in `Limits`."""
-    broker: Place = None
-    """The broker whose own limit it is; None for the run's."""
+    limit: str = "replica_movements"  # the limit's field in `Limits`
+    broker: Place = None  # the broker whose own limit it is; None for the run's
 
 
 class WaitsForCut(msgspec.Struct, frozen=True):
     """The partition is cut with others in one request, or once no step adds any more."""
 
-    ready: int
-    """Partitions that are ready now and not yet cut, including this one."""
-    together: int
-    """How many must be ready, unless no step adds any more."""
+    ready: int  # partitions that are ready now and not yet cut, including this one
+    together: int  # how many must be ready, unless no step adds any more
 
 
 class WaitsForOthers(msgspec.Struct, frozen=True):

@@ -204,12 +204,9 @@ def _bytes_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
     return received if of.leader is None else [(of.leader, of.adds * of.weight), *received]
 
 
-USUAL_BYTES = 32 * 1024 * 1024
-"""W by default."""
-USUAL_CUTS = 6_000
-"""K by default."""
-USUAL_CUT_TOGETHER = 100
-"""C without a limit on C and P."""
+USUAL_BYTES = 32 * 1024 * 1024  # W by default
+USUAL_CUTS = 6_000  # K by default
+USUAL_CUT_TOGETHER = 100  # C without a limit on C and P
 
 NUMBERS: Mapping[str, Limit] = {
     "replicas": Limit(
@@ -508,8 +505,7 @@ def _field(option: str) -> str:
 
 
 OF_ONE_BROKER = tuple(each.replace("_", "-") for each in BrokerLimits.__struct_fields__[1:])
-OF_RUN = "run"
-"""The value that lifts a broker's own limit."""
+OF_RUN = "run"  # the value that lifts a broker's own limit
 
 SHAPES = (Shape.GENTLE, Shape.KIP_435)
 """The shapes to choose from. `ktui reassign` alone uses `whole`, and knows its runs by it."""

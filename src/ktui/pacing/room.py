@@ -29,8 +29,7 @@ class _InForce(NamedTuple):
     field: str
     limit: Limit
     of_run: int | None
-    own: Mapping[Any, int | None]
-    """That of single brokers, in the place of the run's."""
+    own: Mapping[Any, int | None]  # that of single brokers, in the place of the run's
 
     def most_at(self, place: Place) -> int | None:
         return self.own.get(place, self.of_run) if self.own else self.of_run

@@ -144,8 +144,7 @@ def blocked_reason(now: Situation) -> Blocked:
     return Blocked(BlockReason.BELOW_MIN_ISR, tuple(b for b in now.excess if b in now.isr))
 
 
-RuleResult = Step | Blocked | None
-"""None: the rule does not apply."""
+RuleResult = Step | Blocked | None  # None: the rule does not apply
 
 
 def all_at_once(now: Situation) -> Step | Blocked:

@@ -204,8 +204,7 @@ Next = Step | Blocked | Done
 
 LEAST = 256 * 1024
 """The log is created and its fetch begins, which takes about as long as copying that much."""
-OF_UNKNOWN = 1024**3
-"""A partition whose size is not known counts as a large one."""
+OF_UNKNOWN = 1024**3  # a partition whose size is not known counts as a large one
 
 
 def weight_of(size: int, *, known: bool) -> int:

@@ -24,8 +24,7 @@ from ktui.quantities import as_duration
 
 _PLACE = re.compile(r"\n+(LINE (\d+): )(.*)\n( *)\^")
 _UNKNOWN_TABLE = re.compile(r"(Table with name .* does not exist!) Did you mean.*", re.DOTALL)
-_LONGEST = 30
-"""The most characters that are quoted of a query."""
+_LONGEST = 30  # the most characters that are quoted of a query
 
 
 class BadQuery(PipelineProblem):
@@ -63,8 +62,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
 }
 """Nothing but the tables: no secrets, extensions, variables of Python, or files to spill to."""
-_QUARTER = 0.25 / 0.8
-"""A quarter of the memory, in terms of DuckDB's default."""
+_QUARTER = 0.25 / 0.8  # a quarter of the memory, in terms of DuckDB's default
 _BATCH = 1_000
 _INTERRUPTED = "Query interrupted"
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
@@ -81,8 +79,7 @@ class Result(msgspec.Struct, frozen=True):
     """The result of a query."""
 
     columns: tuple[Column, ...]
-    rows: Iterator[tuple[Any, ...]]
-    """Read as they are asked for; values as Python's."""
+    rows: Iterator[tuple[Any, ...]]  # read as they are asked for; values as Python's
 
 
 class DuckLake:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST = 16
-"""More times than this are united, those with the least between them first."""
+MOST = 16  # more times than this are united, those with the least between them first
 
 Time = tuple[int, int | None]
 """The first and the last moment, ms since 1970; None where it has no end."""

@@ -14,8 +14,7 @@ from ktui.cluster.text import clean
 VERSION = 1
 MOST_BYTES = 128 * 1024 * 1024
 MOST_PARTITIONS = 500_000
-LARGEST = 2**31 - 1
-"""Kafka's broker ids and partition numbers are signed 32-bit integers."""
+LARGEST = 2**31 - 1  # kafka's broker ids and partition numbers are signed 32-bit integers
 ANY_LOG_DIR: Final = "any"
 
 PlanNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]

@@ -15,8 +15,7 @@ import msgspec
 from ktui.cluster.partition import Brokers, TopicPartition
 
 T = TypeVar("T")
-Draw = Callable[[int], int]
-"""Draws a random number from 0 to below its argument."""
+Draw = Callable[[int], int]  # draws a random number from 0 to below its argument
 BrokerRacks = Mapping[int, str | None]
 _DRAW: Draw = random.Random().randrange  # noqa: S311 - no secret
 

@@ -17,8 +17,7 @@ from ktui.units import Rate, parse_quantity
 
 CANARY_PREFIX = "ktui-canary-"
 """What the names of topics begin with by which a run measures what producers feel."""
-CANARY_RECORDS_S = 20
-"""The records that a canary writes to each broker in a second."""
+CANARY_RECORDS_S = 20  # the records that a canary writes to each broker in a second
 OBJECTIVE_EXPECTED = "use an objective such as p99<150ms or lag<5000, or none"
 _OBJECTIVE = re.compile(r"([A-Za-z][A-Za-z0-9._-]{0,30})\s*<\s*(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s)?")
 _PERCENTILE = re.compile(r"p([1-9][0-9](?:\.[0-9]{1,3})?)")
@@ -49,8 +48,7 @@ class ObjectiveProblem(ValueError):
 class Objective(msgspec.Struct, frozen=True, omit_defaults=True):
     """A figure that has to stay below a value."""
 
-    name: str
-    """The name of the figure, such as `p99`: only people read it."""
+    name: str  # the name of the figure, such as `p99`: only people read it
     below: float
     unit: Literal["", "ms", "s"] = ""
 
@@ -93,10 +91,8 @@ EXPECTED = (
 WINDOW_S = 11.0
 """Seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)."""
 TOTAL, SLO = "total", "slo"
-_MOST_RATES = 3
-"""More rates of single brokers are described by the lowest and the highest."""
-_LARGEST = 2**63 - 2
-"""Kafka treats the next number as no throttle."""
+_MOST_RATES = 3  # more rates of single brokers are described by the lowest and the highest
+_LARGEST = 2**63 - 2  # Kafka treats the next number as no throttle
 KB, MB = 10**3, 10**6
 _BROKER = re.compile(r"[0-9]{1,10}")
 
@@ -109,8 +105,7 @@ class BrokerRate(msgspec.Struct, frozen=True):
     """The rate of a single broker."""
 
     broker: int
-    bytes_s: int | None
-    """Bytes a second; None for no throttle."""
+    bytes_s: int | None  # bytes a second; None for no throttle
 
 
 class ThrottleRates(msgspec.Struct, frozen=True):

@@ -41,10 +41,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     throttle: ThrottleRates = NO_THROTTLE
     throttle_leaders: bool = False
     allowed: Allowances = NOTHING_ALLOWED
-    canary: str = ""
-    """The topic of the run's canary; empty for none."""
-    chooses_rates: bool = False
-    """Whether the run may also choose rates by itself, for --by."""
+    canary: str = ""  # the topic of the run's canary; empty for none
+    chooses_rates: bool = False  # whether the run may also choose rates by itself, for --by
 
     @property
     def throttles(self) -> bool:

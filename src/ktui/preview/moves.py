@@ -26,8 +26,7 @@ class Pattern(NamedTuple):
     target: tuple[int, ...]
     leader: int
     min_isr: int
-    closed: tuple[int, ...] = ()
-    """Places of cordoned brokers that no list may name."""
+    closed: tuple[int, ...] = ()  # places of cordoned brokers that no list may name
 
 
 class StepsCost(msgspec.Struct, frozen=True):

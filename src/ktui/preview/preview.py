@@ -58,10 +58,8 @@ from ktui.units import Rate
 _SEVERITIES = (*Severity,)
 MOST_COMPARED = 500
 """The size of the sample of a larger plan, for the peak of the shape that is not in force."""
-_EVERY_NTH = 5
-"""While limits are typed, every fifth of them is enough."""
-_EXACT = 1_000
-"""Up to so many partitions, a preview while limits are typed is exact, too."""
+_EVERY_NTH = 5  # while limits are typed, every fifth of them is enough
+_EXACT = 1_000  # up to so many partitions, a preview while limits are typed is exact, too
 
 
 class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):

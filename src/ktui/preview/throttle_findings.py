@@ -44,8 +44,7 @@ from ktui.progress.memory import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 from ktui.speed.simulate import SimulatedOutcome
 
-NEVER_S = 30 * 86_400
-"""A copy that would take longer alone counts as one that never ends."""
+NEVER_S = 30 * 86_400  # a copy that would take longer alone counts as one that never ends
 
 
 class GrowingPartitions:

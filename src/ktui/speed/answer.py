@@ -36,10 +36,8 @@ class Bottleneck(enum.StrEnum):
 
     RECEIVER = "receiver"
     SENDER = "sender"
-    BROKER = "broker"
-    """Under W, a broker sends or receives one large replica at a time."""
-    BROKERS = "brokers"
-    """As that, so of an odd number of brokers one at least is idle."""
+    BROKER = "broker"  # under W, a broker sends or receives one large replica at a time
+    BROKERS = "brokers"  # as that, so of an odd number of brokers one at least is idle
     PARTITION = "partition"
     PARTITIONS = "partitions"
     REPLICAS = "replicas"
@@ -50,10 +48,8 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 
     time_s: Span
     bottleneck: Bottleneck
-    broker: int | None = None
-    """The receiver or sender, or the one that is both."""
-    brokers: tuple[int, ...] = ()
-    """The three or more that copy among each other."""
+    broker: int | None = None  # the receiver or sender, or the one that is both
+    brokers: tuple[int, ...] = ()  # the three or more that copy among each other
     partition: TopicPartition | None = None
     bytes: int = 0
 

@@ -35,8 +35,7 @@ class Bundle(NamedTuple, Generic[T]):
     """A partition, and others onto about the same brokers that it stands for."""
 
     one: T
-    size: float
-    """The mean size of all of them, in bytes."""
+    size: float  # the mean size of all of them, in bytes
     others: Sequence[T] = ()
 
 

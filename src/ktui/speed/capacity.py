@@ -45,8 +45,7 @@ two at a higher throttle promised.
 """
 _FEW_OF_THROTTLE = 0.15
 """How much wider that range is where one run alone showed the share; with n runs, an nth of it."""
-MANY = 100
-"""Copies at once with which a broker takes in about as much as it can."""
+MANY = 100  # copies at once with which a broker takes in about as much as it can
 BINDS = 0.7
 """A broker that receives this share of its throttle is limited by it: it could receive more.
 
@@ -151,10 +150,8 @@ class Case(msgspec.Struct, frozen=True):
     """What is to be copied, to be compared with what earlier runs have copied."""
 
     onto: tuple[int, ...] = ()
-    largest: int = 0
-    """The bytes of the largest partition; 0 while unknown."""
-    brokers: int = 0
-    """The number of brokers of the cluster; 0 while unknown."""
+    largest: int = 0  # the bytes of the largest partition; 0 while unknown
+    brokers: int = 0  # the number of brokers of the cluster; 0 while unknown
 
 
 ANY_CASE = Case()

@@ -34,8 +34,7 @@ in two fifths more time.
 
 NONE_BESIDE: Mapping[int, int] = MappingProxyType({})
 
-Pair = tuple[int, int]
-"""A leader, and the broker that copies from it."""
+Pair = tuple[int, int]  # a leader, and the broker that copies from it
 
 
 def leader_or_first(leader: int | None, replicas: Brokers) -> int:

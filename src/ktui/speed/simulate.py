@@ -41,10 +41,8 @@ _WAITING = 2_000
 class StepOverhead(msgspec.Struct, frozen=True):
     """Seconds that steps take beside copying."""
 
-    joining_s: int = 0
-    """Of a step that adds, until its end is seen."""
-    other_s: int = POLL_S
-    """Of a step that adds nothing, and of an election."""
+    joining_s: int = 0  # of a step that adds, until its end is seen
+    other_s: int = POLL_S  # of a step that adds nothing, and of an election
 
 
 class StepInFlight(msgspec.Struct, frozen=True):

@@ -85,12 +85,10 @@ def _error_class(name: str) -> Column:
     return F.round(F.log(F.greatest(error, F.lit(_LEAST))) / log(_WIDTH)).cast("int")
 
 
-TELLING_BYTES = 1_000_000
-"""Smaller copies say nothing about a rate."""
+TELLING_BYTES = 1_000_000  # smaller copies say nothing about a rate
 CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
 """The lower bounds of the size classes of partitions, in bytes."""
-LATEST = 20
-"""Insights have the advice for so many of a cluster's latest runs."""
+LATEST = 20  # insights have the advice for so many of a cluster's latest runs
 
 _SPREAD = (0.1, 0.5, 0.9)
 
@@ -104,8 +102,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     eta_errors: DataFrame
     what_if: DataFrame
     curves: Mapping[str, RateCurve]
-    steps: DataFrame
-    """As returned by `what_if.fit.steps`."""
+    steps: DataFrame  # as returned by `what_if.fit.steps`
 
 
 def insights(of: Sources) -> list[ClusterInsights]:

@@ -26,10 +26,8 @@ from ktui.recording.lines import AnyLine, End, PollLine, RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, read_lines
 from ktui.speed.answer import Span
 
-EVERY_MS = 5_000
-"""One forecast of each run and partition in this time is enough."""
-RECENT_MS = 10_000
-"""The naive forecast `recent_s` uses the rate of the last ten seconds."""
+EVERY_MS = 5_000  # one forecast of each run and partition in this time is enough
+RECENT_MS = 10_000  # the naive forecast `recent_s` uses the rate of the last ten seconds
 
 RUN, PARTITION = "run", "partition"
 
@@ -69,8 +67,7 @@ class CaughtUp(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     since: int
-    ended_t: int
-    """When its replicas were first seen in sync: normalised, in ms."""
+    ended_t: int  # when its replicas were first seen in sync: normalised, in ms
 
 
 class Growth(msgspec.Struct):
@@ -289,10 +286,8 @@ class Place(msgspec.Struct, frozen=True):
     """How far a session was read, and the line from which its normalised time counts."""
 
     seq: int
-    at: int
-    """The wall time of the session's first line, ms since 1970 in UTC."""
-    ms: int
-    """The recorder's monotonic clock then."""
+    at: int  # the wall time of the session's first line, ms since 1970 in UTC
+    ms: int  # the recorder's monotonic clock then
     t: int
     ended: bool
 

@@ -24,8 +24,7 @@ from ktui.recording.reading import BadLine, GoodLine, read_lines
 
 NO_HEAD = "unknown"
 SEGMENT_DIGITS = 16
-_SHOWN = 200
-"""The characters of a bad line that are kept."""
+_SHOWN = 200  # the characters of a bad line that are kept
 _AT_ONCE = 10_000
 MOST_SAMPLES = 50_000_000
 """The limit for one segment: a poll may say in a few bytes that all partitions are unchanged."""
@@ -65,8 +64,7 @@ LineRow = tuple[Any, ...]
 class SegmentSelection(msgspec.Struct, frozen=True):
     """Selects the segments of some clusters with any line in a time span."""
 
-    since_ms: int | None = None
-    """Wall time in ms since 1970, UTC; None for no bound."""
+    since_ms: int | None = None  # wall time in ms since 1970, UTC; None for no bound
     until_ms: int | None = None
     clusters: frozenset[str] = frozenset()
 

@@ -157,8 +157,7 @@ def _with_time(timed: DataFrame, table: Table) -> DataFrame:
     return fit_to_table(timed.withColumns({"at": at, "date": F.to_date(at)}), table)
 
 
-SessionKey = tuple[str, str]
-"""The id of a cluster, and of a session there."""
+SessionKey = tuple[str, str]  # the id of a cluster, and of a session there
 
 
 class SessionSpan(msgspec.Struct, frozen=True):

@@ -60,8 +60,7 @@ class ListedFile(msgspec.Struct, frozen=True):
 class LakeFiles(Protocol):
     """Reads and replaces small files, lists and removes, by names relative to the lake's folder."""
 
-    uri: str
-    """The URI of the lake's folder, without a slash at the end."""
+    uri: str  # the URI of the lake's folder, without a slash at the end
     locks: bool
 
     def read(self, name: str) -> bytes | None: ...

@@ -18,8 +18,7 @@ class Footer(msgspec.Struct, frozen=True):
     """What the footer of a file says."""
 
     rows: int
-    nulls: Mapping[str, int]
-    """By column; columns of arrays, maps and structs are left out."""
+    nulls: Mapping[str, int]  # by column; columns of arrays, maps and structs are left out
 
 
 def footer_of(path: Path) -> Footer:

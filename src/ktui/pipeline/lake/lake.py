@@ -39,8 +39,7 @@ from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS,
 WRITTEN_BY = "lake_version"
 """The column that Spark reads from the names of versions' folders; no table may have it."""
 VERSION = f"{WRITTEN_BY}="
-Versions = Mapping[str, Collection[str]]
-"""Names of versions' folders by cluster."""
+Versions = Mapping[str, Collection[str]]  # names of versions' folders by cluster
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
 _CLUSTER = "cluster_id="
 STAGING = "_staging"

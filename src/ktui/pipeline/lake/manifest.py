@@ -13,8 +13,7 @@ SCHEMA_VERSION = 2
 """Until version 1, each part was in one folder, which the manifest named too."""
 NAME = "ktui-lake.json"
 _ABOVE = ("", ".", "..")
-_FOLDERS = 3
-"""A file is in a folder of its table, version and cluster, or below that."""
+_FOLDERS = 3  # a file is in a folder of its table, version and cluster, or below that
 _FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
 

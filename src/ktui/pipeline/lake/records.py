@@ -10,8 +10,7 @@ import msgspec
 
 from ktui.progress.timeline import Cause
 
-Span = tuple[int, int]
-"""The beginning and the end of a time, ms since 1970."""
+Span = tuple[int, int]  # the beginning and the end of a time, ms since 1970
 R = TypeVar("R")
 K = TypeVar("K")
 
@@ -116,8 +115,7 @@ class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
     state: str
     began: int = msgspec.field(name="began_t")
     ended: int = msgspec.field(name="ended_t")
-    open: bool = False
-    """Whether the interval had not ended when the recording did."""
+    open: bool = False  # whether the interval had not ended when the recording did
 
 
 class Inflow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -175,8 +173,7 @@ class PollRecord(msgspec.Struct, frozen=True, gc=False):
 
     t: int
     brokers: tuple[int, ...] = ()
-    alive: tuple[int, ...] = ()
-    """The registered brokers that are not fenced."""
+    alive: tuple[int, ...] = ()  # the registered brokers that are not fenced
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -194,8 +191,7 @@ class JudgedStall(msgspec.Struct, frozen=True, gc=False):
 
     stall: Interval
     cause: Cause
-    words: str = ""
-    """The cause in words; empty where it is unknown."""
+    words: str = ""  # the cause in words; empty where it is unknown
 
 
 class InFlightCounts(msgspec.Struct, frozen=True, gc=False):

@@ -26,8 +26,7 @@ from pyspark.sql.types import (
 TEXT, LONG, INT, DOUBLE = StringType(), LongType(), IntegerType(), DoubleType()
 BOOLEAN, MOMENT, DAY = BooleanType(), TimestampType(), DateType()
 TEXTS = ArrayType(TEXT, containsNull=False)
-BROKERS = ArrayType(INT, containsNull=False)
-"""Broker ids, in Kafka's order."""
+BROKERS = ArrayType(INT, containsNull=False)  # broker ids, in Kafka's order
 
 
 class MissingColumn(ValueError):

@@ -80,8 +80,7 @@ ETA_BACKTEST = table(
 )
 """One row every five seconds for each run and partition that reached its end: a view."""
 
-VIEWS = (ETA_BACKTEST,)
-"""The tables that readers compute from others. They have no files."""
+VIEWS = (ETA_BACKTEST,)  # The tables that readers compute from others. They have no files.
 
 ETA_ERRORS = table(
     "eta_errors",

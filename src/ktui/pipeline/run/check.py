@@ -25,28 +25,21 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     written_at: str
     clusters: tuple[str, ...]
-    segments: int
-    """Files read, without copies of others."""
+    segments: int  # files read, without copies of others
     sessions: int
-    sessions_without_end: int
-    """Sessions whose recorder died, or had not ended yet."""
+    sessions_without_end: int  # sessions whose recorder died, or had not ended yet
     lines: int
     copies: int
     differing: int
-    missing: int
-    """Lines without any copy, though later lines of their session exist."""
+    missing: int  # lines without any copy, though later lines of their session exist
     quarantined: Mapping[str, int]
     looks: int
-    lost_polls: int
-    """Polls that failed as a whole."""
-    gaps: int
-    """Spans of over a minute in a session without a poll."""
+    lost_polls: int  # polls that failed as a whole
+    gaps: int  # spans of over a minute in a session without a poll
     longest_gap_ms: int
-    clock_steps: int
-    """Steps of recorders' wall clocks; normalised times have none."""
+    clock_steps: int  # steps of recorders' wall clocks; normalised times have none
     largest_clock_step_ms: int
-    shadowed_polls: int
-    """Polls at times that a better session saw."""
+    shadowed_polls: int  # polls at times that a better session saw
     shadowed_samples: int
     rows: Mapping[str, int]
 

@@ -177,8 +177,7 @@ _FACTS = {
 }
 _INSIGHTS = {"forecasts": 13, "eta_errors": 5, "what_if": 24, "insights": 8}
 """The steps of a run in order, and about how many seconds each took of 170 with 58,000 samples."""
-_TELLING = 0.2
-"""Before this part of a run, its pace says too little about the rest."""
+_TELLING = 0.2  # before this part of a run, its pace says too little about the rest
 
 
 class CountedSteps:
@@ -213,8 +212,7 @@ class NewRows(NamedTuple):
 
     size: int
     by_cluster: Mapping[str, int]
-    damaged: bool
-    """Whether there are rows for the table QUARANTINE."""
+    damaged: bool  # whether there are rows for the table QUARANTINE
     sessions: Sessions
 
 

@@ -170,15 +170,12 @@ class Written(NamedTuple):
 class Decoded(msgspec.Struct, frozen=True):
     """What was decoded of new segments, which are named by the first digits of their checksums."""
 
-    files: Mapping[str, str] = {}
-    """The SHA-256 of each file that could be read, by path."""
+    files: Mapping[str, str] = {}  # the SHA-256 of each file that could be read, by path
     read: Collection[str] = ()
-    newer: Mapping[str, int] = {}
-    """The formats of those that a newer ktui wrote."""
+    newer: Mapping[str, int] = {}  # the formats of those that a newer ktui wrote
     damaged: Sequence[str] = ()
     quarantined: bool = False
-    rows: Mapping[str, int] = {}
-    """By cluster."""
+    rows: Mapping[str, int] = {}  # by cluster
     sessions: Sequence[SessionSpan] = ()
 
 

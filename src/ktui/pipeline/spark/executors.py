@@ -28,8 +28,7 @@ WAIT = "spark.ktui.executorWait"
 """A setting in Spark's configuration: how long work may wait while there is no executor at all."""
 USUAL_WAIT = "2m"
 _EVERY_S = 0.5
-_PROBES = 32
-"""The tasks that probe executors: more than the first executor alone can run."""
+_PROBES = 32  # the tasks that probe executors: more than the first executor alone can run
 
 
 def is_local(context: SparkContext) -> bool:

@@ -116,8 +116,7 @@ _JVM_ENDED = (
 )
 """Words of the errors where the JVM has ended during a call, or is about to end."""
 _HEAP_FULL = ("OutOfMemoryError: Java heap space", "OutOfMemoryError: GC overhead limit exceeded")
-_ENDS_S = 5.0
-"""The longest that a JVM takes to end."""
+_ENDS_S = 5.0  # the longest that a JVM takes to end
 _TRACEBACK = "Traceback (most recent call last):\n"
 
 

@@ -36,8 +36,7 @@ _CLASS_ARCHIVE_ALWAYS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-Xlog:cds=off,cds+dynamic=off",
 )
-_ROOM_BYTES = 1 << 30
-"""The free disk space that writing an archive needs."""
+_ROOM_BYTES = 1 << 30  # the free disk space that writing an archive needs
 _WRITTEN_WITHIN_S = 3600.0
 """A JVM that began to write an archive longer ago than this has died."""
 _MOST = 3
@@ -167,8 +166,7 @@ _USED_CLASSES = (
     "org.apache.spark.sql.types.Metadata",
 )
 """The names in PySpark of Java classes that it uses for columns and their lists."""
-_LAST_LINES = 8
-"""The lines of Spark's log that are quoted when Spark does not start."""
+_LAST_LINES = 8  # the lines of Spark's log that are quoted when Spark does not start
 
 
 def start(

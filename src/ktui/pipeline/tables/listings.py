@@ -17,8 +17,7 @@ from ktui.pipeline.tables.windows import (
     so_far,
 )
 
-GAP_MS = 60_000
-"""Samples that are further apart say nothing about the time between them."""
+GAP_MS = 60_000  # samples that are further apart say nothing about the time between them
 
 _NEEDED = (
     *PARTITION, "t", "session", "seq", "replicas", "isr", "leader", "adding", "removing",

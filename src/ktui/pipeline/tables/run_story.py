@@ -139,8 +139,7 @@ def rate_chooser(ledger: ThrottleLedger) -> RateChooser | None:
 QUEUED = "queued"
 ELECTING = "electing"
 BETWEEN = "between steps"
-UNKNOWN = "unknown"
-"""The outcome of a partition whose plan was not recorded."""
+UNKNOWN = "unknown"  # the outcome of a partition whose plan was not recorded
 
 
 class StepSpan(msgspec.Struct):
@@ -159,8 +158,7 @@ class Wait(msgspec.Struct, frozen=True):
     state: str
     began_t: int
     ended_t: int
-    open: bool = False
-    """Whether it was not over at the run's last event."""
+    open: bool = False  # whether it was not over at the run's last event
 
 
 class PartitionFacts(msgspec.Struct):

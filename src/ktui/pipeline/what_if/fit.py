@@ -24,8 +24,7 @@ class FitInputs(msgspec.Struct, frozen=True):
 
     inflows: tuple[InflowSample, ...]
     steps: tuple[RecordedStep, ...]
-    partitions: int = 0
-    """The most partitions that were being reassigned at one time."""
+    partitions: int = 0  # the most partitions that were being reassigned at one time
 
 
 def fetch_fit_inputs(

@@ -17,16 +17,13 @@ from ktui.speed.copies import SENDING, Pair, speedup
 from ktui.speed.shown import TELLING_S, Learnt, learn_curve
 from ktui.speed.simulate import POLL_S, StepOverhead
 
-LEAST_RUNS = 2
-"""With fewer runs, no run can be compared with a model of the others."""
-LEAST_STEPS = 10
-"""Counts steps that copy."""
+LEAST_RUNS = 2  # with fewer runs, no run can be compared with a model of the others
+LEAST_STEPS = 10  # counts steps that copy
 LEAST_TESTED = 1
 """So many runs have to test the model: runs whose time a model of the others predicts."""
 FARTHEST_OFF = 0.5
 """A model with a larger error on the run itself says nothing about that run under other limits."""
-_TOLERANCE = 1.001
-"""Rates are sums of rounded figures."""
+_TOLERANCE = 1.001  # rates are sums of rounded figures
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,8 +163,7 @@ class RecordedStep(msgspec.Struct, frozen=True, gc=False):
     source: str
     adds: bool
     took_s: float
-    copying_s: float
-    """The part of `took_s` in which its replicas were catching up."""
+    copying_s: float  # the part of `took_s` in which its replicas were catching up
 
 
 class Model(msgspec.Struct, frozen=True):

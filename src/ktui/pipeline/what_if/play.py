@@ -45,8 +45,7 @@ from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, CopyLoad, Pair
 from ktui.speed.simulate import RestOfRun, SimulatedOutcome, simulate_rest_of_run
 from ktui.yamlfile import YamlFile, read_yaml
 
-MOST = 1_000
-"""The most cells of a grid."""
+MOST = 1_000  # the most cells of a grid
 Value = str | int | None
 
 
@@ -75,8 +74,7 @@ FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)
 """What is multiplied: what a run has at once, and its throttle."""
 _AT_ONCE = tuple(field for field, limit in FIELDS.items() if limit.bounds_copies)
 
-_MOST_BYTES_S = 2**63 - 2
-"""Kafka treats the next number as no throttle."""
+_MOST_BYTES_S = 2**63 - 2  # Kafka treats the next number as no throttle
 
 
 def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridCell, ...]:

@@ -33,8 +33,7 @@ from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_thrott
 from ktui.preview.moves import Moves
 
 _PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
-_USUAL_CELLS = 75
-"""About as many as there are in a grid of a run's own limits and throttle."""
+_USUAL_CELLS = 75  # about as many as there are in a grid of a run's own limits and throttle
 _FEW_TESTS = 10
 """With fewer tests of the model, the least and the most count, and no percentiles."""
 

@@ -76,8 +76,7 @@ class Allowances(msgspec.Struct, frozen=True):
 
     replication_factor_change: bool = False
     below_min_isr: bool = False
-    slow: bool = False
-    """Under such a throttle, by the estimate, no copy ends."""
+    slow: bool = False  # under such a throttle, by the estimate, no copy ends
 
 
 class Option(enum.StrEnum):
@@ -278,8 +277,7 @@ async def call_each_broker(
     return answers, [failures[broker] for broker in sorted(failures)]
 
 
-LOW = 0.1
-"""The share of a disk below which free room counts as low."""
+LOW = 0.1  # the share of a disk below which free room counts as low
 
 
 class Disk(msgspec.Struct, frozen=True):

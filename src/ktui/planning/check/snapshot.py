@@ -31,8 +31,7 @@ from ktui.planning.check.rules import PlanRules
 from ktui.planning.plan import Plan
 from ktui.planning.replication_factor import BrokerPool
 
-MEASURED_S = 2.0
-"""Seconds between the two reads of the log ends."""
+MEASURED_S = 2.0  # seconds between the two reads of the log ends
 
 _ANY_TOPIC = TopicConfig()
 

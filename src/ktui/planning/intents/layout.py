@@ -127,8 +127,7 @@ def _sizes(
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """What a broker has, or a rack."""
 
-    bytes: int = 0
-    """A replica of unknown size counts with the size that the layout assumes."""
+    bytes: int = 0  # a replica of unknown size counts with the size that the layout assumes
     replicas: int = 0
     leaders: int = 0
 

@@ -94,8 +94,7 @@ class MadePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     plan: Plan
     left: tuple[Left, ...] = ()
-    moves: int = 0
-    """Replicas that are copied to another broker."""
+    moves: int = 0  # replicas that are copied to another broker
     bytes: int = 0
     leader_changes: int = 0
 

@@ -75,10 +75,8 @@ class Amount(NamedTuple):
 class Kind(msgspec.Struct, frozen=True):
     """How a field is read from text."""
 
-    read: Callable[[Field, str], Any]
-    """Raises WrongField where the text is wrong."""
-    many: bool = False
-    """Whether it takes all words of the shell that are left."""
+    read: Callable[[Field, str], Any]  # raises WrongField where the text is wrong
+    many: bool = False  # whether it takes all words of the shell that are left
     joined_by: str = ","
 
 

@@ -15,8 +15,7 @@ from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes, check_targets
 from ktui.planning.plan import join_named
 
-_HAIR = 1e-9
-"""Rounding of floating-point numbers, as a part of a share."""
+_HAIR = 1e-9  # rounding of floating-point numbers, as a part of a share
 
 
 def weighted_shares(
@@ -76,10 +75,8 @@ def ceil_of(share: float) -> int:
     return ceil(share - max(share, 1) * _HAIR)
 
 
-_MOST_SUMS = 4_096
-"""The sums that are kept; with more, nearly equal ones count as one."""
-_SEARCHED = 64
-"""The numbers among which the search is as good as complete."""
+_MOST_SUMS = 4_096  # the sums that are kept; with more, nearly equal ones count as one
+_SEARCHED = 64  # the numbers among which the search is as good as complete
 
 
 def least_sum(numbers: Sequence[int], least: int, most: int | None = None) -> list[int]:

@@ -26,8 +26,7 @@ from ktui.planning.intents.shares import Band, BySize, weighted_shares
 Move = tuple[TopicPartition, int, int]
 Cost = tuple[float, int]
 """How far brokers stay outside of their bands together, and the bytes that are copied."""
-MOST_REPLICAS = 60
-"""With more replicas that can move, most cases would not be tried."""
+MOST_REPLICAS = 60  # with more replicas that can move, most cases would not be tried
 _MOST_TRIED = 40_000
 
 
@@ -122,10 +121,8 @@ class Search:
 _MOST_RECONSIDERED = 500
 """With more moves, one that is larger than need be makes no difference."""
 
-_SAMPLE = 100
-"""The replicas of a broker that are asked why they do not move."""
-_MOST_CHECKS = 600_000
-"""The moves that a plan looks at, at most; more find next to nothing."""
+_SAMPLE = 100  # the replicas of a broker that are asked why they do not move
+_MOST_CHECKS = 600_000  # the moves that a plan looks at, at most; more find next to nothing
 
 
 class By(enum.StrEnum):

@@ -16,8 +16,7 @@ MOST_TOLD = 100
 ValuePath = tuple[str | int, ...]
 """Keys and indexes from the top of the file: ("partitions", 3, "replicas", 1)."""
 
-_MOST_ALIKE = 3
-"""The most problems that are all shown although they are alike."""
+_MOST_ALIKE = 3  # the most problems that are all shown although they are alike
 _VALUE = re.compile(r'not (?:the text )?(?:"[^"]*"|-?[0-9.]+)')
 """The value in a sentence that names what stands in the place of another."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,59}")
@@ -28,8 +27,7 @@ class FilePosition(msgspec.Struct, frozen=True):
 
     line: int
     column: int
-    path: str
-    """The JSON path, `partitions[3].replicas[1]`; empty for the file as a whole."""
+    path: str  # the JSON path, `partitions[3].replicas[1]`; empty for the file as a whole
 
 
 class Problem(msgspec.Struct, frozen=True):

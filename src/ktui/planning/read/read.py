@@ -38,8 +38,7 @@ from ktui.planning.read.json_cursor import (
 
 _FORM = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'
 _WHOLE = re.compile(r"-?[0-9]+")
-_COMPARED = 100
-"""The most characters of an unknown key that are compared with known ones."""
+_COMPARED = 100  # the most characters of an unknown key that are compared with known ones
 _DIGITS = len(str(LARGEST))
 _NEEDED = {
     "version": f'add "version": {VERSION}',

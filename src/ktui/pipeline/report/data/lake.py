@@ -188,8 +188,7 @@ class Subject(msgspec.Struct, frozen=True):
     """Selects the rows of the lake that concern the report."""
 
     cluster_id: str
-    run: RunRecord | None = None
-    """None for the whole cluster."""
+    run: RunRecord | None = None  # none for the whole cluster
 
     def where(self, *, of_run: bool = True) -> pc.Expression:
         """Return the filter for the cluster's rows; for the run's if there is one and `of_run`."""
@@ -244,8 +243,7 @@ class UnusableLine(msgspec.Struct, frozen=True):
     file: str
     line: int | None
     reason: str
-    segment: str = ""
-    """The first digits of its file's checksum."""
+    segment: str = ""  # the first digits of its file's checksum
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

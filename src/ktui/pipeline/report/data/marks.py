@@ -80,8 +80,7 @@ def run_marks(happened: Sequence[Happened], end: int, *, named: bool) -> list[Ma
 
 
 _LEAST_GAP_MS = 10_000
-_MISSED_POLLS = 5
-"""A gap is at least so many times the usual time between two polls."""
+_MISSED_POLLS = 5  # a gap is at least so many times the usual time between two polls
 
 
 def recording_gaps(times: Sequence[int], span: Span) -> list[Span]:

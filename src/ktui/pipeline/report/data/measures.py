@@ -31,8 +31,7 @@ _SECONDS = (5, 10, 15, 30)
 _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 _BINS_MS = (*(1_000 * s for s in _SECONDS), *(MINUTE_MS * m for m in _MINUTES))
 _MOST_BINS = 90
-_NEAR_MS = 60_000
-"""Readings of a log end that are further apart say nothing about a rate."""
+_NEAR_MS = 60_000  # readings of a log end that are further apart say nothing about a rate
 
 _Key = tuple[int, int]
 _GROWN = """

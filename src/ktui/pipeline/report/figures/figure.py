@@ -24,11 +24,9 @@ MOST_ROWS = 200
 
 _LOG_FROM = 10
 _MOST_TICKS = 7
-_EDGE = 0.05
-"""The share of an axis that stays free at its ends."""
+_EDGE = 0.05  # the share of an axis that stays free at its ends
 
-_APART_PX = 5
-"""Keeps the first labels of the two axes of a drawing apart."""
+_APART_PX = 5  # keeps the first labels of the two axes of a drawing apart
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -118,8 +116,7 @@ def signs(name: str, points: Iterable[tuple[Any, Any, str]], marker: JSON, **mor
     }
 
 
-SAYS = "%{customdata}<extra></extra>"
-"""Labels a point with its own text."""
+SAYS = "%{customdata}<extra></extra>"  # labels a point with its own text
 LIMIT = {"color": "var(--limit)", "dash": "dash"}
 OUTLINED = {"width": 1, "color": "var(--paper)"}
 
@@ -302,8 +299,7 @@ def thinned(points: Sequence[T], most: int = _MOST_POINTS) -> Sequence[T]:
 
 
 _LONGEST = 26
-_LABEL_WIDTH = 60
-"""The most characters of a line of a label that pops up."""
+_LABEL_WIDTH = 60  # the most characters of a line of a label that pops up
 
 
 def without_markup(text: str) -> str:

@@ -28,8 +28,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 _MOST_ROWS = 40
-_HALF = 0.1
-"""Shares no further than this from 0.5 count as half way."""
+_HALF = 0.1  # shares no further than this from 0.5 count as half way
 
 _UNITS = (("hours", 3_600, 3 * 3_600), ("minutes", 60, 180), ("seconds", 1, 0))
 """The units of the scale: seconds in each, and the seconds from which on it is used."""

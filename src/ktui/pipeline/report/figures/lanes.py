@@ -29,8 +29,7 @@ from ktui.progress.timeline import Cause
 from ktui.quantities import as_count
 
 _LANE_PX = 20
-_BAR = 0.75
-"""The share of a lane's height that a bar takes."""
+_BAR = 0.75  # the share of a lane's height that a bar takes
 _EDGES_PX = 130
 
 
@@ -38,8 +37,7 @@ class FigureLane(msgspec.Struct, frozen=True):
     """One row of the drawing."""
 
     label: str
-    band: object = None
-    """Adjacent lanes with the same band share a background."""
+    band: object = None  # adjacent lanes with the same band share a background
 
 
 class Bar(msgspec.Struct, frozen=True):

@@ -38,8 +38,7 @@ from ktui.quantities import as_count
 
 _ID = "events"
 _NO_LEGEND = {"l": 56, "r": 12, "t": 12, "b": 54}
-MOST_SIGNS = 100
-"""The most signs in each other figure over time."""
+MOST_SIGNS = 100  # the most signs in each other figure over time
 _WEIGHED = (
     f" Other figures have {MOST_SIGNS} signs: of brokers first, then of pauses, limits and"
     " throttles; {} here only."
@@ -144,8 +143,7 @@ def _says(found: Sequence[Mark]) -> str:
 
 
 _MARGINS_PX, _STRIP_PX, _GAP_PX = 94, 14, 4
-_NEAR = 100
-"""Signs closer than this part of the axis are described together."""
+_NEAR = 100  # signs closer than this part of the axis are described together
 _MOST_NEAR = 6
 _UPRIGHT, _LEVEL = 0.05, 0.3
 """The least shares of the axis at which a label within a gap fits upright, and level."""

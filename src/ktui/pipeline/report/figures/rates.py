@@ -191,8 +191,7 @@ def _figures_say(judged: Sequence[_Judged]) -> str:
 
 MOST = 8
 _ROW_PX, _EDGES_PX = 110, 110
-_FREE = 0.14
-"""The share of a strip that stays free above it."""
+_FREE = 0.14  # the share of a strip that stays free above it
 _MINUTE_S, _HOUR_S = 60, 3600
 
 

@@ -136,8 +136,7 @@ def _left_out(facts: ReportFacts, known: Sequence[MoveRecord], drawn: Sequence[M
     return words + (f" {len(drawn):,} of {len(known):,} are drawn." if drawn != known else "")
 
 
-_CLASS = 16
-"""Each class of sizes reaches up to so many times the smallest size in it."""
+_CLASS = 16  # each class of sizes reaches up to so many times the smallest size in it
 _RATES = tuple(n * 10**power for power in range(2, 11) for n in (1, 2, 5))
 
 

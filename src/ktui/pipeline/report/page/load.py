@@ -46,8 +46,7 @@ from ktui.pipeline.report.data.measures import (
 from ktui.pipeline.report.figures.lanes import length
 from ktui.pipeline.report.figures.sizes import MOST as MOST_CURVES
 
-_POINTS = 400
-"""The approximate number of samples to read for a move."""
+_POINTS = 400  # the approximate number of samples to read for a move
 
 
 def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
