@@ -11,15 +11,7 @@ LONGEST_NOTE = 1 << 20  # the most bytes read; ktui writes none that is longer
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Open a file without blocking, closed in child processes; a new one has mode 0600.
-
-    Args:
-        path: the file; a symbolic link is not followed.
-        flags: the flags of `os.open`.
-
-    Raises:
-        OSError: the file cannot be opened, or is not a regular file.
-    """
+    """Open a regular file, no link, without blocking, closed in children, new: 0600; OSError."""
     try:
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -290,10 +290,7 @@ class ClusterCancel:
         }
 
     async def _poll(self, begun: bool) -> Observation | None:  # noqa: FBT001 - as ForeignCancel asks
-        """Poll; None while the cluster is lost.
-
-        The journals are read before and after: one of the two reads has what a run has in flight.
-        """
+        """Read journals before and after it: one of the two has what a run has in flight."""
         if not begun:  # the cluster may have been lost for a while
             await self._refuse_owned()
         self._claims = set(self._in_flight())

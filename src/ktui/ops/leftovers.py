@@ -249,12 +249,7 @@ class Leftovers:
         self._reader, self._state, self._clock, self._topics = reader, state, clock, topics
 
     async def scan(self) -> ThrottleScan:
-        """Read all throttles, and who needs them.
-
-        Raises:
-            ClusterError: the brokers, the topics or the reassignments cannot be listed.
-            StateDirProblem: the runs cannot be listed.
-        """
+        """And who needs them. Raises ClusterError, or StateDirProblem: no list of runs."""
         reader, topics = self._reader, self._topics or await scan_topics(self._reader)
         self._topics = topics
         cluster = await reader.describe_cluster()
@@ -273,14 +268,7 @@ class Leftovers:
         )
 
     async def watch(self, first: ThrottleScan) -> tuple[str, ...]:
-        """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
-
-        Returns:
-            Sentences about what moved or changed; empty if everything was at rest.
-
-        Raises:
-            ClusterError: the cluster does not answer any more.
-        """
+        """Until something moves, or `WATCHED_S`; return what did. Raises ClusterError."""
         scan = first
         for left in range(SCANS, -1, -1):
             changes = tuple(_changes(first, scan))
@@ -293,10 +281,7 @@ class Leftovers:
     async def remove(
         self, writer: ClusterWriter, stray: Sequence[FoundThrottle]
     ) -> dict[FoundThrottle, str]:
-        """Remove throttles; return the ones that are still set, and why.
-
-        A broker reports a change a moment after Kafka's answer, so this waits for it.
-        """
+        """Return what is still set, and why; brokers report changes a moment late."""
         seen = [throttle for throttle in stray if not throttle.down]
         left = await self._remove_seen(writer, seen) if seen else {}
         for resource in dict.fromkeys(throttle.resource for throttle in stray if throttle.down):
@@ -404,10 +389,7 @@ def _shown(value: str | None) -> str:
 async def _sent(
     writer: ClusterWriter, throttles: Sequence[FoundThrottle]
 ) -> dict[ConfigResource, WriteResult]:
-    """Send all changes, and return the worst answer for each resource.
-
-    A resource may have a key once in a request, so a long list takes several.
-    """
+    """Return the worst answers by resource; a request has a key once, a list takes several."""
     answers: dict[ConfigResource, WriteResult] = {}
     for changes in zip_longest(*map(_removals, throttles)):
         sent = [change for change in changes if change is not None]

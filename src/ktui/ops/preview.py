@@ -37,15 +37,11 @@ class Permits(Protocol):
     """Tells what the principal may do."""
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
-        """Read what it may do on the cluster and on topics.
-
-        Raises:
-            ClusterError: no broker answers, or none can tell.
-        """
+        """On the cluster and on topics. Raises ClusterError: nobody can tell."""
         ...
 
     async def canary_obstacles(self, topic: str) -> CanaryObstacles:
-        """What keeps a canary from its topic, by reads only. Raises ClusterError: none can tell."""
+        """What keeps a canary from its topic, changing nothing. ClusterError."""
         ...
 
 
@@ -60,11 +56,7 @@ async def read_permissions(permits: Permits | None, topics: Collection[str]) -> 
 
 
 async def read_obstacles(permits: Permits | None, canary: str) -> CanaryObstacles | None:
-    """Find out what keeps a canary from its topic; None without one, or where nobody can tell.
-
-    Raises:
-        ClusterError: no broker answers.
-    """
+    """Return what keeps a canary from its topic; None if unknown. Raises ClusterError."""
     if permits is None or not canary:
         return None
     try:
@@ -96,18 +88,10 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         canary: str = "",
         joins: str = "",
     ) -> ClusterFacts:
-        """Read all that the preview of a plan rests on.
+        """Read all that the preview of a plan rests on. Raises ClusterError or RunProblem.
 
-        Args:
-            plan: the plan.
-            need: the permissions that are needed.
-            throttles: whether to measure what a throttle is checked against, which takes seconds.
-            canary: the topic of the run's canary; empty for none.
-            joins: the run that the plan is added to; empty for a run of its own.
-
-        Raises:
-            ClusterError: the cluster cannot be read.
-            RunProblem: the state directory cannot be read.
+        Measuring what a throttle is checked against takes seconds. `canary`: its topic; `joins`:
+        the run that the plan is added to.
         """
         permitted = await read_permissions(self.permits, topics_of(plan))
         obstacles = await read_obstacles(self.permits, canary)

@@ -81,12 +81,7 @@ class CheckedRun(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 async def check_run(
     new: NewRun, reader: FactReader, now: datetime, need: NeededPermission = TO_START
 ) -> CheckedRun:
-    """Read the cluster for a planned run; nothing is sent.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-        RunProblem: the state directory cannot be read.
-    """
+    """Read the cluster for a planned run, sending nothing. Raises ClusterError, RunProblem."""
     terms = new.terms
     facts = await reader.read(new.plan, need, throttles=terms.throttles, canary=terms.canary)
     facts = msgspec.structs.replace(facts, seen=_with_created(facts.seen, new))

@@ -50,17 +50,7 @@ Acts = tuple[tuple[float, OutsideEvent], ...]
 
 
 def parse_fault(text: str, spec: ClusterSpec, *, now_s: float | None = None) -> Fault:
-    """Read a fault, and check it against the cluster.
-
-    Args:
-        text: for instance `suspend 3 for 60s at 50%`.
-        spec: the cluster.
-        now_s: the moment of a fault that names none, in seconds since the start of the run; None
-            where it has to name one.
-
-    Raises:
-        FaultProblem: the text is not a fault, or names what the cluster does not have.
-    """
+    """Read a fault like `suspend 3 for 60s at 50%`, or at `now_s`. Raises FaultProblem."""
     match = _AT.fullmatch(text.strip())
     if match is None and now_s is None:
         raise FaultProblem("it has no time. End it with `at 40%` of the work, or `at 10m`")

@@ -55,14 +55,8 @@ async def play(
 ) -> Played:
     """Carry a plan out on a simulated cluster until the run ends, is left, or stands still.
 
-    The same arguments and a clock that starts at the same time give the same result.
-
-    Args:
-        rehearsal: the plan.
-        spec: the cluster.
-        clock: the time of the cluster and of the engine.
-        recorder: records the observations and the events of the run; the caller closes it.
-        passes_over: whether to pass over polls that can show nothing but more bytes.
+    The same arguments, and a clock that starts at the same time, give the same result. The caller
+    closes the recorder; `passes_over` skips polls that can show nothing but more bytes.
     """
     cluster = SimulatedCluster(spec, clock)
     ports = ClusterPorts(cluster.reader(), cluster.writer())

@@ -43,13 +43,7 @@ class Foresight(SourceWrapper):
         return seen
 
     def pause_s(self, usual_s: float) -> float:
-        """Return the seconds until the first poll that can show news.
-
-        It comes about as long after them as the engine's own polls do.
-
-        Args:
-            usual_s: the seconds until the engine would poll.
-        """
+        """The next poll comes as long after the first news as an engine's own would."""
         self._cluster.catch_up()
         if self._changes > self._shown:
             return usual_s

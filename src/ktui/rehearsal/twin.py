@@ -97,10 +97,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
         return usual * known.low
 
     def at(self, rate: float) -> Twin:
-        """Return the same twin with an exact copy rate, in bytes a second, of any copies.
-
-        Copies get all of a throttle below it, as in every forecast at a given rate.
-        """
+        """With one exact rate; copies get all of a throttle below it, as in forecasts."""
         more = max(0.0, rate - self.rates.high)
         brokers = tuple(
             msgspec.structs.replace(

@@ -90,20 +90,7 @@ class TwinTask(msgspec.Struct, frozen=True, kw_only=True):
 def rehearse(
     rehearsal: Rehearsal, twin: Twin, *, start: datetime, record: Path | None = None
 ) -> tuple[RehearsedTwin, ...]:
-    """Rehearse a plan on each twin, from the slowest to the fastest.
-
-    Large plans are played in processes of their own, all at a time where there are several cores:
-    nobody knows beforehand which twin takes longest.
-
-    Args:
-        rehearsal: the plan.
-        twin: the cluster with its range of copy rates.
-        start: the wall time of the twins at the start of the run.
-        record: the folder for a recording of the usual twin; None for none.
-
-    Raises:
-        RunProblem: the system has ended one of the processes.
-    """
+    """Rehearse on each twin, slowest first, large plans in parallel. Raises RunProblem."""
     tasks = twin_tasks(rehearsal, twin, start=start, record=record)
     if min(cores(), len(tasks)) == 1 or _partitions(rehearsal) <= FEW:
         return tuple(map(play_twin, tasks))
@@ -113,14 +100,7 @@ def rehearse(
 def twin_tasks(
     rehearsal: Rehearsal, twin: Twin, *, start: datetime, record: Path | None = None
 ) -> list[TwinTask]:
-    """Return the task of each twin, from the slowest to the fastest.
-
-    Args:
-        rehearsal: the plan.
-        twin: the cluster with its range of copy rates.
-        start: the wall time of the twins at the start of the run.
-        record: the folder for a recording of the usual twin; None for none.
-    """
+    """Return the twins' tasks, from the slowest to the fastest; `record`: the usual's."""
     return [
         TwinTask(
             rehearsal=rehearsal,
@@ -215,21 +195,10 @@ async def rehearse_in_background(
     start: datetime,
     finished: Callable[[Pace], None],
 ) -> tuple[Prepared, tuple[RehearsedTwin, ...]]:
-    """Check a plan against a twin, and rehearse it on the slow, the usual and the fast one.
+    """Check a plan, and rehearse it on each twin, the slowest first, if it may start.
 
-    Cancelling this ends the processes.
-
-    Args:
-        wanted: the run.
-        twin: the cluster with its range of copy rates.
-        start: the wall time of the twins at the start of the run.
-        finished: is called for each twin that has been played.
-
-    Returns:
-        The check, and the twins from the slowest to the fastest; none if a start would be refused.
-
-    Raises:
-        RunProblem: the system has ended one of the processes.
+    Cancelling this ends the processes. `start`: the twins' wall time; `finished` is called after
+    each twin. Raises RunProblem: the system has ended one of the processes.
     """
     loop = asyncio.get_running_loop()
     async with _processes(min(cores(), len(twin.paces))) as pool:

@@ -155,15 +155,7 @@ class Cordoner:
         )
 
     async def cordon(self, before: CordonState, value: str) -> CordonState:
-        """Set the cordon, and wait until the broker reports it.
-
-        A setting that is accepted without effect is put back as it was.
-
-        Raises:
-            RunRefused: Kafka refuses it; nothing was changed.
-            RunProblem: it is not set, or not in force.
-            ClusterError: nothing was sent.
-        """
+        """Wait for it; undo one without effect. RunRefused or ClusterError: nothing changed."""
         result = await self._send(value, before.hint)
 
         def in_force(now: CordonState) -> bool:
@@ -177,15 +169,7 @@ class Cordoner:
         raise RunProblem(await self._put_back(before, now, value))
 
     async def uncordon(self) -> CordonState:
-        """Delete the dynamic setting, and wait until the broker reports that.
-
-        What its properties file cordons is cordoned still.
-
-        Raises:
-            RunRefused: Kafka refuses it; nothing was changed.
-            RunProblem: the broker does not report it as gone.
-            ClusterError: nothing was sent.
-        """
+        """Delete the dynamic setting. Raises RunRefused, RunProblem, ClusterError."""
         result = await self._send(None)
 
         def gone(now: CordonState) -> bool:
@@ -199,13 +183,7 @@ class Cordoner:
         return now
 
     async def restore(self, value: str | None) -> None:
-        """Put an earlier setting of the broker itself back, and wait until the broker reports it.
-
-        Raises:
-            RunRefused: Kafka refuses it; nothing was changed.
-            RunProblem: the broker does not report it.
-            ClusterError: nothing was sent.
-        """
+        """Put the broker's earlier setting back. Raises RunRefused, RunProblem, ClusterError."""
         result = await self._send(value)
         now = await self._known_within(lambda state: state.setting.own == value)
         if now is None or now.setting.own != value:
@@ -276,32 +254,19 @@ class BrokerAccess:
             return await read_broker(self._reader, broker), False
 
     async def read_cordon(self, broker: int) -> CordonState:
-        """Read the cordon of a broker, for a question about its change.
-
-        Raises:
-            RunRefused: the cordon cannot be changed: the reason and the fix.
-            RunProblem: the broker's settings cannot be read.
-            ClusterError: the broker does not answer.
-        """
+        """To be changed. Raises RunRefused: not possible; RunProblem, ClusterError."""
         async with self._open() as ports:
             return await (await self._cordoner(ports, broker)).read()
 
     async def cordon(self, seen: CordonState) -> CordonState:
-        """Cordon all log dirs of a broker, if its cordon is still as the operator has seen it.
-
-        Raises: as `Cordoner.cordon`; RunRefused also where it is not.
-        """
+        """Only if it is as the operator saw it. Raises: as `Cordoner.cordon`."""
         async with self._open() as ports:
             cordoner = await self._cordoner(ports, seen.broker)
             now = await _unchanged(cordoner, seen)
             return await cordoner.cordon(now, now.with_cordons(()))
 
     async def uncordon(self, seen: CordonState) -> CordonState:
-        """Delete the cordon of a broker, if it is still as the operator has seen it.
-
-        Raises: as `Cordoner.uncordon`; RunRefused also where it is not, and RunProblem where the
-            properties file of the broker has one.
-        """
+        """The same; RunProblem also where the properties file has a cordon."""
         async with self._open() as ports:
             cordoner = await self._cordoner(ports, seen.broker)
             await _unchanged(cordoner, seen)

@@ -101,12 +101,7 @@ class RemovalFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from this removal.
-
-        Raises:
-            RunRefused: another one is at it.
-            RunProblem: the state directory cannot be used.
-        """
+        """Keep other processes away. RunRefused: one is at it; RunProblem."""
         self._state.check()
         self._state.make(self._state.locks)
         file = lock_file(self._state.locks / f"removal-{self.path.stem}.lock", _PATIENCE_S)

@@ -53,17 +53,9 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 async def read_broker(reader: ClusterReader, broker: int, *, fresh: bool = False) -> BrokerFacts:
     """Read what a broker holds, according to the cluster and to the broker itself.
 
-    The log dirs are read last, so that a replica which comes meanwhile is seen. Metadata leaves
-    out topics that the principal may not describe; the log dirs have their replicas all the same.
-
-    Args:
-        reader: reads the cluster.
-        broker: the broker's id.
-        fresh: whether the metadata has to be proven to be no older than the call.
-
-    Raises:
-        ClusterError: the brokers, the reassignments or the metadata cannot be read, or there is no
-            proof of their age.
+    The log dirs are read last, to see a replica that comes meanwhile. Metadata leaves out topics
+    that the principal may not describe; the log dirs have their replicas. Raises ClusterError: the
+    cluster cannot be read, or (`fresh`) has no proof of the metadata's age.
     """
     known = await read_metadata(reader, broker, fresh=fresh)
     on_disk, problems = await _on_disk(reader, broker)

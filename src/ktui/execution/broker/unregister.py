@@ -45,16 +45,10 @@ class NotRegistered(RunRefused):
 async def check_unregister(
     reader: ClusterReader, broker: int, runs_of: RunsOf
 ) -> ClusterDescription:
-    """Check that a broker can be unregistered: it is registered, it is down, and nothing names it.
+    """Check that a broker is registered, is down, and is named by nothing; return all brokers.
 
-    The brokers are read last, so that a broker which comes up meanwhile is seen.
-
-    Returns:
-        The brokers as they were read last.
-
-    Raises:
-        RunRefused: the broker cannot be unregistered; says why.
-        ClusterError: the cluster cannot be read, or its metadata has no proof of its age.
+    They are read last, to see one that comes up meanwhile. Raises RunRefused, which says why not,
+    or ClusterError: no cluster, or no proof of the metadata's age.
     """
     facts = await read_metadata(reader, broker, fresh=True)
     cluster = await reader.describe_cluster()
@@ -67,11 +61,8 @@ async def check_unregister(
 async def unregister(ports: ClusterPorts, broker: int, clock: Clock, runs_of: RunsOf) -> None:
     """Check a broker, unregister it, and wait until the cluster no longer reports it.
 
-    Raises:
-        NotRegistered: it is not registered any more.
-        RunRefused: the broker cannot be unregistered, or Kafka refuses; it stays registered.
-        RunProblem: the request was sent, and the broker is still reported.
-        ClusterError: nothing was sent.
+    Raises NotRegistered; RunRefused: it stays registered; RunProblem: the request was sent, and the
+    broker is still reported; ClusterError: nothing was sent.
     """
     before = await check_unregister(ports.reader, broker, runs_of)
     result = await ports.writer.unregister_broker(broker, leaves_within_s=LEAVES_WITHIN_S)
@@ -115,16 +106,11 @@ async def delete_unseen(writer: ClusterWriter, broker: int, names: Collection[st
 async def unregister_for_good(
     ports: ClusterPorts, broker: int, clock: Clock, runs_of: RunsOf, note: Callable[[str], None]
 ) -> str | None:
-    """Delete what the next broker of this id must not inherit, and then unregister the broker.
+    """Delete what the next broker of this id must not inherit, then unregister this one.
 
-    A controller refuses to delete settings of a broker that is not registered any more.
-
-    Returns:
-        Why the settings may have stayed; None if they have not.
-
-    Raises:
-        RunRefused, ClusterError: nothing was changed.
-        RunProblem: the settings are deleted, and the broker is or may be registered.
+    The order is the controller's: no settings without a registration. Returns why they may have
+    stayed, if so. Raises RunRefused or ClusterError: nothing was changed; RunProblem: they are
+    deleted, and the broker is or may be registered.
     """
     await check_unregister(ports.reader, broker, runs_of)
     kept = await delete_unseen(ports.writer, broker, INHERITED)
@@ -157,12 +143,7 @@ def kept_text(broker: int, why: str) -> str:
 
 
 def brought_by(broker: int, runs: Iterable[Run]) -> dict[str, int]:
-    """Return the runs that bring replicas to a broker, each with the number of partitions.
-
-    Args:
-        broker: a broker that no partition names any more.
-        runs: unfinished runs on its cluster. Those that were exported go on elsewhere.
-    """
+    """Count, by run, the partitions that runs bring to a broker that none names."""
     counts = {
         run.name: sum(_brings(track, broker) for track in run.tracks.values())
         for run in runs

@@ -86,16 +86,7 @@ def listed_reassignments(seen: Observation) -> dict[TopicPartition, ListedReassi
 def judge_cancel(
     move: ListedReassignment, answer: WriteResult, state: PartitionState
 ) -> Settled | None:
-    """Judge a cancelled reassignment by an observation that began after the answer.
-
-    Args:
-        move: the reassignment as it was when it was cancelled.
-        answer: Kafka's answer; for a cancel that was not needed, that nothing is in progress.
-        state: the observed partition.
-
-    Returns:
-        None while the answer is lost and Kafka lists the same reassignment.
-    """
+    """Judge by an observation that began after the answer; None: still listed, answer lost."""
     now = state.replicas
     if None not in (move.topic_id, state.topic_id) and move.topic_id != state.topic_id:
         return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
@@ -289,17 +280,9 @@ class ForeignCancel:
     ) -> Observation | None:
         """Cancel reassignments, and poll until all is settled or `PATIENCE_S` is over.
 
-        Args:
-            look: polls the cluster. It is told whether cancels are sent already, and returns None
-                while the cluster is lost.
-            moves: returns what is to be cancelled, by the first poll.
-            also_settled: whether nothing else has to be waited for.
-
-        Returns:
-            The last poll.
-
-        Raises:
-            RunProblem: the log cannot be written. Nothing is sent that is not in the log.
+        `look` is told whether cancels are sent already, and returns None while the cluster is lost;
+        `moves` says what to cancel by the first poll. Returns the last poll. Raises RunProblem: the
+        log cannot be written, and nothing is sent that is not in it.
         """
         until_s, begun = self._clock.monotonic() + PATIENCE_S, False
         try:
@@ -331,13 +314,7 @@ class ForeignCancel:
         self._judge(seen, [tp for tp in self._pending if tp not in done])
 
     async def follow(self, seen: Observation) -> None:
-        """Process a poll, cancel what the last one was too old for, and again what is still listed.
-
-        A cancel is repeated only for a while after its answer was lost.
-
-        Raises:
-            RunProblem: the log cannot be written.
-        """
+        """Cancel what awaited a newer read, and for a while again where an answer was lost."""
         self._judge(seen, [tp for tp in self._pending if tp not in self._unsent])
         now_s = self._clock.monotonic()
         again = [

@@ -81,13 +81,7 @@ _CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET:
 def join_effect(
     track: Track | None, target: Brokers, found: Brokers | None, on_conflict: OnConflict
 ) -> JoinEffect:
-    """Return what happens to a partition of an extra plan.
-
-    Args:
-        track: the partition in the run; None if the run does not have it.
-        found: the replicas that the extra plan found; None if that is not known. Somebody else
-            may have moved a partition away since the run brought it to its target.
-    """
+    """Return what happens; `found`: the plan's view, for others may have moved it since."""
     if track is None:
         return JoinEffect.NEW
     is_over = track.state.ended and track.then is None
@@ -166,10 +160,7 @@ class CheckedExtraPlan:
         return self.preview.idle or not any(how.joins for how in self.effects)
 
     def in_run(self) -> list[str]:
-        """Describe what happens in the run, and name the partitions with two targets.
-
-        At most `MOST_NAMED` partitions that the run has with another target are named.
-        """
+        """What happens, and up to `MOST_NAMED` partitions with two targets."""
         others = sum(1 for _ in self._with_other_target())
         named = [
             f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
@@ -217,11 +208,7 @@ class CheckedExtraPlan:
 def settled(
     seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
 ) -> ClusterSnapshot:
-    """Return the cluster with every partition that the run has begun as it was before.
-
-    The run's own steps in flight are not foreign reassignments. The replicas that a step holds for
-    a while do not show how many replicas a partition is to have.
-    """
+    """Return the cluster as it was before the run's steps, which are no foreign reassignments."""
     begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
     listed = {tp: each for tp, each in seen.listed.items() if tp not in run.tracks_in_flight}
     states = {tp: _before(state, begun.get(tp)) for tp, state in seen.partitions.items()}

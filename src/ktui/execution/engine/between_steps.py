@@ -113,11 +113,7 @@ class BetweenSteps:
         return self._memory.hold_unanswered(track) if unanswered else []
 
     def _report_wait(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
-        """Return why a partition waits while its last request may still take effect.
-
-        A blocked partition has a reason already. Others go first once the broker is silent for
-        long.
-        """
+        """A blocked one has a reason; others go first once the broker is silent."""
         tp, roster = track.tp, self._memory.roster
         reported = tp in self._memory.held(Hold.UNANSWERED) or tp in roster.blocked
         waits = tp in self._memory.unanswered and not (reported or track.state.ended)
@@ -178,10 +174,7 @@ def steps_to_restore(tracks: Iterable[Track], batch: int) -> Decision:
 
 
 def as_journaled(track: Track) -> WantedPartition:
-    """Return a partition as the run left it, with no step to take until it was polled.
-
-    A step in flight still counts at the leader that it copies from, for S and W.
-    """
+    """Take no step before a poll; one in flight counts at its leader for S and W."""
     goes_to = find_goal(track, track.replicas, track.replicas, None)
     situation = Situation(
         replicas=track.replicas,
@@ -209,13 +202,7 @@ def requeue_cancelled(
     flights: StepsInFlight,
     polled: Collection[TopicPartition],
 ) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
-    """Carry out that partitions were called off. The run has applied that event already.
-
-    Of a partition that the last poll did not ask for, only the next poll says how it stands.
-
-    Returns:
-        The events that follow, and the partitions to poll before anything is sent for them.
-    """
+    """Return the events that follow, and what to poll before anything is sent."""
     events: list[AnyRunEvent] = []
     unseen: set[TopicPartition] = set()
     for tp in partitions:

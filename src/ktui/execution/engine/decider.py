@@ -73,9 +73,6 @@ class Decider:
 
     A turn costs as much as is in flight and about to begin, not as much as the plan holds. The
     caller puts the returned events into the journal and then applies them to the run, at once.
-
-    Args:
-        heard: returns when the last question was asked that a broker has answered.
     """
 
     def __init__(
@@ -237,10 +234,7 @@ class Decider:
         return [*self._promise.choose(self._polled_at)]
 
     def interpret(self, seen: Observation) -> Observed:
-        """Return a read of some partitions in the terms of their steps.
-
-        Topic settings that the read lacks are those of the last poll, as for the steps themselves.
-        """
+        """Settings that the read lacks are those of the last poll, as for the steps."""
         if self._observed is not None:
             known = {**self._observed.seen.topic_configs, **seen.topic_configs}
             seen = msgspec.structs.replace(seen, topic_configs=known)
@@ -271,11 +265,7 @@ class Decider:
         return to_poll
 
     def _farther(self, observed: Observed) -> list[TopicPartition]:
-        """Return some partitions farther back in the queue, all in turn once brokers have changed.
-
-        One of them may need less than it was last known to need, as for a replica that cannot be
-        added now, and could begin where those before it cannot.
-        """
+        """Some of those far back, all in turn once brokers have changed: one may need less."""
         if observed.environment != self._looked_in:
             first = not self._looked_in  # the first poll shows all of them
             self._looked_to = len(self._roster.queue) if first else self._ahead
@@ -339,12 +329,8 @@ class Decider:
     ) -> Turn:
         """Return what to send, by the last poll and the limits now in force.
 
-        Args:
-            may_look_again: whether there is time for another poll if a partition is to begin that
-                the last poll did not show. Without that time the partition does not begin in this
-                turn.
-            unthrottleable: topics and brokers on which no throttle can be set now, each with the
-                reason.
+        `may_look_again`: there is time for another poll if a partition is to begin that the last
+        one did not show; otherwise that partition does not begin in this turn.
         """
         decision, held = self._with_throttles(unthrottleable)
         not_polled = {move.tp for move in decision.moves} - self._polled
@@ -362,13 +348,7 @@ class Decider:
     def _with_throttles(
         self, unthrottleable: UnthrottleableReasons
     ) -> tuple[Decision, list[AnyRunEvent]]:
-        """Decide without partitions whose throttle cannot be set now.
-
-        Those partitions take no place from others.
-
-        Returns:
-            The decision, and the reason of each partition that is newly held.
-        """
+        """Decide without what cannot be throttled; also return why it is newly held."""
         if unthrottleable.keys() != self._unthrottleable:
             self._unthrottleable = frozenset(unthrottleable)
             self._memory.release_all(Hold.THROTTLE, lambda _tp: True)
@@ -447,10 +427,7 @@ class Decider:
         self._roster.set_limits(limits)
 
     def cancel(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
-        """Carry out that operators called partitions off. The run has applied that event already.
-
-        Steps in flight are cancelled with the next requests that are sent, before all others.
-        """
+        """The run has applied it; steps in flight are cancelled before all else."""
         events, not_polled = requeue_cancelled(partitions, self._memory, self._steps, self._polled)
         self._to_poll |= not_polled
         self.apply_pauses()

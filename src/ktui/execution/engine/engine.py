@@ -60,12 +60,7 @@ from ktui.speed.shown import SpeedShown
 
 
 class EventRecorder:
-    """Writes events to the disk, and only then applies them to the run.
-
-    Args:
-        journal: the journal of the run, which this process owns.
-        lost: returns why this process does not own the run any more; None while it does.
-    """
+    """Write events to disk, and then apply them; `lost`: why this process lost the run."""
 
     def __init__(
         self, run: Run, journal: EngineJournal, clock: Clock, lost: Callable[[], str | None]
@@ -85,11 +80,7 @@ class EventRecorder:
             self._run.apply(entry)
 
     def check_owned(self) -> None:
-        """Check that this process still owns the run, and that others can see what is done to it.
-
-        Raises:
-            RunProblem: another process may own the run, or others may read another journal.
-        """
+        """Raises RunProblem: others may own the run, or read another journal."""
         if reason := self._lost():
             raise RunProblem(
                 f"run {self._run.name} is no longer carried on by this process: {reason}"

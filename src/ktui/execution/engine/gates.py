@@ -53,11 +53,7 @@ class _Rates(NamedTuple):
 def closed_gate_reason(
     options: RunOptions, seen: Observation, ours: Container[TopicPartition]
 ) -> str | None:
-    """Return why no new step may begin; None if one may.
-
-    Partitions of the run do not count, so that the run does not wait for its own moves. An offline
-    partition also counts as under min ISR.
-    """
+    """Return why no step may begin, by others' partitions; offline is under min ISR."""
     if seen.census is None:
         return "the health of the cluster is not known yet"
     if options.most_under_min_isr is not None and (topic := _unjudged(seen, ours)):
@@ -96,13 +92,7 @@ def _counted(seen: Observation, ours: Container[TopicPartition]) -> tuple[int, i
 
 
 def pause_after_failure(events: Iterable[AnyRunEvent], run: Run) -> list[Paused]:
-    """Return the pause of a run in batches, of which a partition is not coming to its target.
-
-    The tool of KIP-1335 ends with an error then, and submits nothing more.
-
-    Args:
-        events: what has just happened; the run has not applied it yet.
-    """
+    """Pause a run in batches after a failure: KIP-1335's tool submits no more then."""
     if not run.limits.in_batches or PauseOrigin.FAILURE in run.pauses.whole:
         return []
     states = (event for event in events if isinstance(event, StateEntered))
@@ -146,12 +136,7 @@ class CancelsByOthers:
         events: Iterable[AnyRunEvent],
         now_s: float,
     ) -> list[Paused]:
-        """Return the pause that follows from a poll.
-
-        Args:
-            cancelled: the partitions whose steps others have cancelled, by this poll.
-            events: the events of this poll, which the run has not applied yet.
-        """
+        """By this poll's cancels and its events, which the run has yet to apply."""
         if not cancelled or self._run.left_to_kafka:
             return []
         if now_s - self._began_s > max(TOGETHER_S, TOGETHER_POLLS * self._run.poll_s):
@@ -181,13 +166,7 @@ class CancelsByOthers:
 
 
 class Deadline:
-    """Holds partitions that would end too late, until the run turns out to be faster.
-
-    Every call takes the time of the last poll.
-
-    Args:
-        forecast: knows how fast copies are; it has learned from the last poll.
-    """
+    """Holds what would end too late, until the run is faster; `forecast` knows the last poll."""
 
     def __init__(self, memory: WorkingState, forecast: TimeLeftForecast) -> None:
         self._memory = memory
@@ -236,10 +215,7 @@ class Deadline:
 
     @property
     def nothing_more_fits(self) -> bool:
-        """Whether all that could be submitted would end after --until, and nothing is in flight.
-
-        What would end after its window goes on in the next one.
-        """
+        """Nothing fits before --until, or is in flight. A window comes again."""
         if self._run.until is None or self._ends_by != self._run.until:
             return False
         roster = self._memory.roster
@@ -282,10 +258,7 @@ class CancelsOnly:
                     self._memory.hold(tp, Hold.SHUT)
 
     def may_go(self, move: Move) -> bool:
-        """Whether a step belongs to an operator's cancel.
-
-        Bad health of the cluster holds back only steps that add load, not steps that reduce it.
-        """
+        """Bad health holds back only steps that add load, not those that reduce it."""
         return self._is_cancelled(move.tp) and not (self.unhealthy and move.step.adds)
 
     def _is_cancelled(self, tp: TopicPartition) -> bool:

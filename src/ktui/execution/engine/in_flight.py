@@ -49,13 +49,7 @@ _ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def first_end_s(memory: WorkingState, now: datetime, poll_s: float) -> float:
-    """Return after how many seconds a poll may show that a step in flight is over.
-
-    Args:
-        memory: the steps, and their progress at the last poll.
-        now: the time of that poll.
-        poll_s: the usual seconds between two polls.
-    """
+    """Return how many seconds after the last poll another may show that a step is over."""
     in_flight = memory.roster.in_flight.values()
     return min((_end_s(move, memory, now, poll_s) for move in in_flight), default=poll_s)
 
@@ -145,11 +139,7 @@ class StepsInFlight:
         self.cancelled_by_others: list[TopicPartition] = []  # by the last poll
 
     def take_elections(self) -> list[Elect]:
-        """Return the elections that the last poll called for; the caller sends them.
-
-        No leader is elected while a replica of the partition is still throttled: that stalls
-        producers.
-        """
+        """None while a replica is throttled: an election stalls producers."""
         elections = [elect for elect in self._elections if self._may_elect(elect.tp)]
         for elect in elections:
             notes = self._notes[elect.tp]

@@ -69,11 +69,7 @@ class Observed:
         return f"its topic was deleted and created again: it is {state.topic_id} now"
 
     def situation(self, track: Track, state: PartitionState) -> Situation | None:
-        """Return a partition's situation for pacing; None while its topic settings are unknown.
-
-        Where the settings may not be read, one replica in sync counts as enough. The operator was
-        warned of that.
-        """
+        """None while settings are unknown; one in sync is enough if not readable."""
         config = self.seen.topic_configs.get(track.tp.topic)
         if config is None:
             if track.tp.topic not in self._denied:

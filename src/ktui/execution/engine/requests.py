@@ -70,12 +70,7 @@ def build_turn(
     elections: Iterable[Elect],
     held: Iterable[AnyRunEvent] = (),
 ) -> Turn:
-    """Combine the requests of a turn: the alters of the steps, then each cut, then elections.
-
-    Args:
-        elections: the elections that are due at the end of steps.
-        held: the events with the reasons of partitions that are held back.
-    """
+    """Combine the alters, each cut, and the elections due, with the reasons of `held` ones."""
     moves = list(decision.moves)
     begun = [_begun(move, decision.batch, situations[move.tp]) for move in moves]
     elections = (*elections, *(_election(move) for move in moves if not move.step.alters))
@@ -178,11 +173,7 @@ class RequestRead(msgspec.Struct, frozen=True):
 
 
 class Requests:
-    """Reads for requests, and sends them while the read is recent.
-
-    Args:
-        cluster_id: the id of the run's cluster, because addresses may lead to another one later.
-    """
+    """Reads for requests, and sends while fresh; by cluster id, as addresses may change."""
 
     def __init__(self, cluster: ClusterPorts, clock: Clock, cluster_id: str | None) -> None:
         self._read = FreshRead(cluster.reader, clock)
@@ -215,12 +206,7 @@ class Requests:
     async def send(
         self, sending: PendingRequest, seen: Observation, *, within_s: float = math.inf
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Send a request if its read is recent. Nothing is awaited before it leaves.
-
-        Args:
-            seen: the read made for it.
-            within_s: seconds for which the other grounds of the request still count.
-        """
+        """Only if its read is recent; nothing is awaited before. `within_s`: other grounds."""
         left_s = self.left_s(seen)
         if left_s <= 0:
             return not_sent(sending, stale_read_reason(seen, READ_STALE_S - left_s))
@@ -255,12 +241,7 @@ class LastCheck:
     def refusals(
         self, sending: PendingRequest, decided: Turn, read: Observed, polled: Observation
     ) -> dict[TopicPartition, WriteResult]:
-        """Return the partitions of a request that must not leave, each with the reason.
-
-        Args:
-            read: the read made for it.
-            polled: the poll that it was decided by.
-        """
+        """Return what must not leave, and why, by a `read` made for it and the poll."""
         return {
             **self._outdated(sending, read),
             **self._unthrottled(sending, decided, polled),
@@ -331,10 +312,6 @@ def why_not_sent(request: Request, track: Track, observed: Observed, limits: Lim
 
     An alter leaves only if the same step follows from the read. Nobody may be moving the partition,
     and its topic must be the same. Its replicas, ISR and leader must call for no other step.
-
-    Args:
-        track: the partition; its step is in the journal.
-        observed: a read made for this request.
     """
     step, state = track.step, observed.state(track.tp)
     if step is None:

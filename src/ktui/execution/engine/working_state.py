@@ -64,11 +64,7 @@ class Debounce:
         self._since: dict[TopicPartition, tuple[object, float, int]] = {}
 
     def confirmed(self, tp: TopicPartition, what: object, seen: Observation) -> bool:
-        """Record an unexpected state, and return whether it is certain by now.
-
-        Args:
-            what: the value that must stay the same from poll to poll.
-        """
+        """Record a surprise; return whether it is certain, `what` being the same each time."""
         before = self._since.get(tp)
         same = before is not None and before[0] == what
         since, polls = (before[1], before[2] + 1) if before and same else (seen.monotonic_s, 1)
@@ -87,10 +83,7 @@ HOLDS_S = 2 * SIZES_EVERY_S
 
 
 class Cordons:
-    """Knows which brokers are closed: cordoned, on a cluster that refuses targets that name them.
-
-    Where a cluster does not say whether it does, its first refusal shows it.
-    """
+    """Knows the cordoned brokers that no target may name; a refusal shows it, too."""
 
     def __init__(self) -> None:
         self.closed: frozenset[int] = frozenset()
@@ -179,10 +172,7 @@ class WorkingState:
         return state_event(track, state, reason, replicas)
 
     def keep_waiting(self, track: Track) -> list[AnyRunEvent]:
-        """Return why a partition with an open request waits, once for each reason.
-
-        Meanwhile no other partition waits to be cut together with this one.
-        """
+        """Return why, once. Meanwhile no other waits to be cut with this one."""
         self.roster.stall(track.tp, stalled=True)
         why = open_request_text(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_cancelled_by_operator
@@ -320,11 +310,7 @@ class AnswerHandler:
     def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
     ) -> list[AnyRunEvent]:
-        """Return the events that follow from the answer to one request.
-
-        If a request was denied as a whole, the fault is not in its partitions. The run is then
-        paused.
-        """
+        """A request denied as a whole pauses the run: no partition is at fault."""
         events: list[AnyRunEvent] = []
         missing = None if request is Request.CANCEL else missing_permission(results.values())
         for tp, result in results.items():
@@ -419,10 +405,7 @@ class NodeProbe:
                 self._open[broker] = asyncio.create_task(self._answered(broker))
 
     def heard(self, broker: int) -> float:
-        """Return when the last question was asked that the broker has answered.
-
-        The time is in monotonic seconds. It is minus infinity if the broker has answered none.
-        """
+        """In monotonic seconds; minus infinity if the broker has answered nothing."""
         task = self._open.get(broker)
         if task is not None and task.done():
             del self._open[broker]

@@ -35,14 +35,7 @@ _MOST_COPIES = 2_000  # the last copies of a journal that count: a fraction of a
 
 
 class EarlierRuns:
-    """Look up the rates of earlier runs by a cluster's id.
-
-    Runs that cannot be read count for nothing, and so do insights.
-
-    Args:
-        state: the state directory; it need not exist.
-        without: the name of a run that does not count.
-    """
+    """Look up earlier runs' rates by cluster id, without those of the run `without`."""
 
     def __init__(self, state: StateDir, without: str | None = None) -> None:
         self._state = state
@@ -117,17 +110,7 @@ def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None
 
 
 def shown_by_journal(name: str, entries: Iterable[JournalEntry]) -> SpeedShown | None:
-    """Return what the copies of a run have shown by its journal alone; None if there are none.
-
-    Each copy counts as if it had gone on evenly from the beginning of its step to the end.
-
-    Args:
-        name: the run's name.
-        entries: its journal, from the beginning.
-
-    Raises:
-        LookupError: an event names a partition that is not in the run.
-    """
+    """Return what a journal alone shows, each copy as if it had gone on evenly."""
     run, steps, copies = Run(name), _Steps(), list[_Copy]()
     throttles: list[tuple[datetime, ThrottleRates]] = []
     for entry in entries:

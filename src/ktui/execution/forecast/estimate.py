@@ -107,11 +107,6 @@ class Estimate:
     """Estimate a run's progress from its journal and from polls now and then.
 
     Work is counted in bytes copied; for a run that copies none, in partitions that have ended.
-
-    Args:
-        run: the fold of its journal.
-        prior_of: returns the rates of earlier runs by cluster id; called once.
-        memory: what was learned so far, to go on from there.
     """
 
     def __init__(
@@ -175,13 +170,7 @@ class Estimate:
             self._memory.copied.append(_Spell(since, at, size * len(begun.adding)))
 
     def update(self, now: datetime, seen: Timelines | None = None) -> None:
-        """Update the estimate at a poll.
-
-        Args:
-            now: the present time.
-            seen: the timelines of the observed partitions. A partition in flight without one is
-                assumed to be copied as fast as those before it.
-        """
+        """One in flight without a timeline counts as copied as fast as those before it."""
         self._forecast.update(now, seen or {})
         done = self._forecast.headway.done
         in_flight = [

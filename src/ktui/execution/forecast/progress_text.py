@@ -144,10 +144,7 @@ def hold_text(progress: RunProgress) -> str | None:
 
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
-    """Describe the least time that the limits allow for the rest, what sets it, and how close.
-
-    "at least 28 min, as broker 5 gets 18 GiB; the run takes 6% longer than that".
-    """
+    """Like "at least 28 min, as broker 5 gets 18 GiB; the run takes 6% longer than that"."""
     time = f"at least {span_text(least.bound.time_s)}"
     longer = how_much_longer(least.times)
     return f"{time}, {why_no_less(least.bound, limits)}; the run takes {longer}"

@@ -54,16 +54,7 @@ def estimate_as_seen(
     prior_of: Callable[[str], Prior | None],
     clock: Clock,
 ) -> Estimate:
-    """Return the estimate of a run up to now, by its journal and the polls of its engine.
-
-    A view that has watched the run shows the same. Without a recording the journal alone counts.
-
-    Args:
-        folder: the run's folder.
-        entries: its journal.
-        prior_of: returns the rates of earlier runs by cluster id.
-        clock: the clock.
-    """
+    """Return a run's estimate by its journal and recorded polls, as views show it."""
     now = clock.now()
     run = Run(folder.name)
     estimate, taken, last = Estimate(run, prior_of), 0, None

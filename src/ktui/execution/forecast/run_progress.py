@@ -43,10 +43,7 @@ class RunNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "run"}):
-    """A run at one moment; an unreadable one has only the name, the state and the problem.
-
-    Its JSON is a contract: docs/progress.md has the fields.
-    """
+    """A run at a moment, or its problem. A contract: docs/progress.md has its JSON."""
 
     name: str
     state: RunState
@@ -240,11 +237,7 @@ def _extra_replicas(run: Run) -> str | None:
 
 
 def all_runs(state_dir: StateDir) -> list[RunProgress]:
-    """Return every run, the last one started first; folders that are no run come last.
-
-    Raises:
-        StateDirProblem: the state directory cannot be read.
-    """
+    """Return every run, the last started first, unreadable ones last. Raises StateDirProblem."""
     runs = [read_progress(run) for run in state_dir.run_dirs()]
     removed = [run for run in map(read_progress, state_dir.removed_runs()) if run.owner is not None]
     return sorted([*runs, *removed], key=_newest_first)

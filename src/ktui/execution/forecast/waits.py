@@ -61,16 +61,7 @@ WaitCause = HeldBy | WaitsFor  # what holds it, or the limit without room
 
 
 class Waits:
-    """Find why a partition waits.
-
-    Args:
-        run: the run.
-        between: its partitions that have begun, and have no step in flight.
-        needed: how long partitions of the run take at present.
-        seen: the last poll; None if there was none.
-        now: the present time.
-        owned: whether the run has an engine.
-    """
+    """Find why a partition waits; `between` have begun, and have no step in flight."""
 
     def __init__(
         self,
@@ -248,16 +239,7 @@ class Waiting(NamedTuple):
 
 
 def wait_reasons(run: Run, needed: TimeNeeded, now: datetime, *, owned: bool) -> list[Waiting]:
-    """Return why the partitions that have begun wait, and why the next one to begin does.
-
-    The reasons come from the run's journal alone: the cluster is not polled.
-
-    Args:
-        run: the run.
-        needed: judges how long partitions take.
-        now: the present time.
-        owned: whether the run has an engine.
-    """
+    """Return why begun partitions and the next one wait, by the journal alone."""
     tracks = waiting_tracks(run)
     waits = Waits(run, between=tracks, needed=needed, seen=None, now=now, owned=owned)
     causes = ((track, waits.of(track)) for track in tracks)

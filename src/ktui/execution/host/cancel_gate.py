@@ -70,13 +70,7 @@ class CancelGateFile:
         return before
 
     def state(self) -> ShutGate | None:
-        """Return who has shut the gate; None while it is open.
-
-        A gate file that cannot be read counts as shut, because an operator put it there.
-
-        Raises:
-            RunRefused: the state directory cannot be read.
-        """
+        """None while it is open; unreadable counts as shut. Raises RunRefused."""
         try:
             body, modified_s = read_note(self.path), self.path.stat().st_mtime
         except FileNotFoundError:
@@ -92,11 +86,7 @@ class CancelGateFile:
             )
 
     def words(self) -> str | None:
-        """Return in words who has shut the gate; None while it is open.
-
-        This is for engines: an engine submits nothing while the gate cannot be read. The result is
-        then the problem.
-        """
+        """Who has shut it; for engines, an unreadable gate is shut, for that reason."""
         try:
             shut = self.state()
         except RunRefused as refused:

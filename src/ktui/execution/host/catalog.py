@@ -24,18 +24,11 @@ from ktui.planning.plan import closest_names, join_named, join_some, shortened
 def check_one_throttle(
     state_dir: StateDir, cluster_id: str, name: str, *, resumed: bool = False
 ) -> None:
-    """Check that no other run of a cluster has a throttle, before one gets or keeps its own.
+    """Check that no other run of a cluster has a throttle, or raise RunRefused.
 
-    A broker has one rate. Of two runs, each would remove the other's rate at its end. Or it would
-    put the other's rate back for good.
-
-    Args:
-        resumed: whether the run goes on with the throttle that it has. Another run that died may
-            have left its rate. Then only a run that has left one too may go on. Any other would
-            take that rate for the earlier setting, and put it back for good.
-
-    Raises:
-        RunRefused: another run has a throttle, or has still set some of it.
+    A broker has one rate. Of two runs, each would remove the other's at its end, or put it back for
+    good. A `resumed` run goes on where a dead one has left its rate, if it has left one, too: any
+    other would take that rate for the earlier setting, and put it back for good.
     """
     refuse_second_throttle(list(unfinished_runs(state_dir, cluster_id)), name, resumed=resumed)
 
@@ -86,10 +79,7 @@ def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
 
 
 def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
-    """Yield the runs of a cluster that have not ended, each with the process that owns it.
-
-    Runs that cannot be read are skipped.
-    """
+    """Yield a cluster's readable runs that have not ended, each with its owner, if any."""
     for follower, owner in unfinished_journals(state_dir, cluster_id):
         with follower:
             yield follower.run, owner

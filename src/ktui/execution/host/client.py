@@ -72,12 +72,7 @@ class RunClient:
         return BegunRun(found.run, begun, found.damage)
 
     def read_live(self) -> Run:
-        """Read the run, and check that an engine can answer commands.
-
-        Raises:
-            RunRefused: it has ended, was exported, or has no engine.
-            RunProblem: its journal cannot be read.
-        """
+        """Read a run that can answer. RunRefused: it cannot; RunProblem: unreadable."""
         run, name = self.read().run, self.name
         if run.ended:
             raise RunRefused(f"run {name} has ended. See its outcome: ktui status {name}")
@@ -97,11 +92,7 @@ class RunClient:
             return [asked.command for asked in journal.asked()]
 
     def ask(self, command: Command) -> int:
-        """Write a command for the engine into the journal, and return its number.
-
-        Raises:
-            RunProblem: the journal cannot be written.
-        """
+        """Write a command into the journal; return its number. Raises RunProblem."""
         with self._open() as journal:
             return journal.ask(command, this_process().short)
 

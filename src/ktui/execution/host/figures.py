@@ -43,11 +43,7 @@ class FigureProblem(ValueError):
 
 
 class OwnFigure:
-    """Ask for the figure again and again, in a thread of its own.
-
-    Args:
-        ask: returns the figure now, or raises a FigureProblem.
-    """
+    """Ask for the figure again and again, in a thread; `ask` may raise FigureProblem."""
 
     def __init__(self, ask: Callable[[], float], every_s: float = EVERY_S) -> None:
         self._ask = ask
@@ -100,11 +96,7 @@ def own_figure(options: RunOptions) -> Callable[[Objective], Figure]:
 
 
 def ask_command(text: str, timeout_s: float = TIMEOUT_S) -> float:
-    """Run a command, and return the number in the last line that it prints.
-
-    Raises:
-        FigureProblem: it fails, hangs, or prints no number.
-    """
+    """Return the last line's number of a command's output. Raises FigureProblem."""
     try:
         words = split_command(text)
     except CommandProblem as problem:
@@ -118,11 +110,7 @@ def ask_command(text: str, timeout_s: float = TIMEOUT_S) -> float:
 
 
 def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
-    """Return the highest value of a query's result.
-
-    Raises:
-        FigureProblem: there is no answer, or no value in it.
-    """
+    """Return the highest value of a query's result. Raises FigureProblem."""
     until_s = time.monotonic() + timeout_s
     late = f"--sli-prometheus: no whole answer within {timeout_s:g} s"
     full = f"{url.rstrip('/')}/api/v1/query?{urllib.parse.urlencode({'query': query})}"

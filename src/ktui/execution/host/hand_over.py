@@ -58,22 +58,11 @@ def refuse_exported(run: Run) -> None:
 
 
 def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
-    """Export a run to a file. From then on the run belongs to the directory that imports it.
+    """Export a run to a new file or a stream; it then belongs to whoever imports it.
 
-    The run is given up before the file exists. If the file cannot be written, or is lost later, the
-    export can be repeated.
-
-    Args:
-        run_dir: the folder of a run that no process carries on.
-        file: a path at which nothing exists yet, or a stream.
-
-    Returns:
-        The run, as it is in the file.
-
-    Raises:
-        OwnedElsewhere: a process carries the run on.
-        RunRefused: the run has ended, or its start was cut off.
-        RunProblem: the journal is damaged, or the file cannot be written.
+    The run is given up before the file exists. If that cannot be written, or is lost later, the
+    export can be repeated. Raises OwnedElsewhere; RunRefused: it has ended, or was cut off;
+    RunProblem: a damaged journal, or no file.
     """
     with own_run(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
         run = _read_whole(run_dir, journal)
@@ -103,11 +92,7 @@ def open_export(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
 
 
 def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> None:
-    """Check that a run can be imported under a name, before a cluster is taken over for it.
-
-    Raises:
-        RunRefused: no run can have the name, another run has it, or the run is here already.
-    """
+    """Check a name before a cluster is taken over. RunRefused: bad, taken, or imported."""
     run_dir = state.run(name)
     if run_dir.path.exists() and not _is_cut_off(run_dir):
         _check_extends(run_dir, export, clock)
@@ -124,16 +109,10 @@ def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> No
 def import_run(
     state: StateDir, export: Export, name: str, connection: Mapping[str, str], clock: Clock
 ) -> RunDir:
-    """Import a run that was read from a file into a state directory.
+    """Import a run into a state directory; `connection` names the cluster from now on.
 
-    Args:
-        name: the name of the run here. A run of that name is replaced if it was exported from here,
-            and the file has everything that it has.
-        connection: the options that name the cluster from now on.
-
-    Raises:
-        RunRefused: another run has the name.
-        RunProblem: the run cannot be written.
+    A run of that name is replaced if it was exported from here and the file has all that it has.
+    Raises RunRefused: another run has the name; RunProblem: it cannot be written.
     """
     run_dir = state.run(name)
     if run_dir.path.exists() and not _is_cut_off(run_dir):

@@ -39,10 +39,7 @@ class RunRecording:
         self._run_id = ""
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Record entries of the run's journal, beginning with its first entries.
-
-        The time of its start distinguishes a run from others of the same name.
-        """
+        """From the first entries on: their time tells runs of one name apart."""
         for entry in entries:
             if isinstance(entry.event, Started):
                 self._run_id = f"{self._name}@{format_time(entry.at)}"
@@ -156,15 +153,10 @@ class SeenPoll(msgspec.Struct, frozen=True):
 def replay_recording(
     folder: RunDir, run: Run, entries: Iterable[JournalEntry], clock: Clock, most: int
 ) -> Iterator[SeenPoll]:
-    """Yield the newest recorded polls of a run, oldest first; none where nothing is recorded.
+    """Yield a run's newest recorded polls, oldest first; none where nothing is recorded.
 
-    Args:
-        run: the run, with nothing applied; it is in the state of the poll that was yielded last.
-        clock: the clock to whose seconds those of the recording are converted.
-        most: the most partition states to fold: a poll of ten partitions counts as ten.
-
-    Raises:
-        FileProblem: the recording cannot be read.
+    The `run` begins empty, and is in the state of the last yielded poll. Times are those of
+    `clock`. A poll of ten partitions counts as ten of `most`. Raises FileProblem.
     """
     if not folder.recording.is_dir():
         return

@@ -38,10 +38,7 @@ from ktui.units import Rate
 
 
 def rollback_plan(run: Run) -> Plan:
-    """Return the original replicas of a run's partitions, as its journal now knows them.
-
-    Partitions whose topics are gone are left out: every tool refuses a plan that has them.
-    """
+    """Return a run's original replicas, without topics that are gone: no tool takes them."""
     tracks = (track for track in run.tracks.values() if track.state is not State.TOPIC_GONE)
     return _plan((t.tp.topic, t.tp.partition, t.original) for t in tracks)
 
@@ -56,12 +53,7 @@ def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
 
 
 def rewrite_rollback(run: RunDir) -> None:
-    """Rewrite the rollback plan, so that it has the partitions of extra plans too.
-
-    Raises:
-        RunProblem: the journal cannot be read, or the plan cannot be written; names the next
-            command.
-    """
+    """With extra plans' partitions. RunProblem: not possible; has the next command."""
     with RunFollower(run.journal) as follower:
         follower.refresh()
     try:
@@ -120,11 +112,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     def first_events(
         self, facts: ClusterFacts, connection: Mapping[str, str] | None = None
     ) -> list[AnyRunEvent]:
-        """Return the events that its journal begins with; the plan was checked before.
-
-        Args:
-            connection: the options that name the cluster on a command line.
-        """
+        """Its plan was checked; `connection` names the cluster, as options."""
         return first_events(
             self.plan,
             facts.seen,
@@ -164,13 +152,8 @@ def reserve_start(
 ) -> Iterator[None]:
     """Keep other starts on the cluster out while a run is made, and refuse a forbidden one.
 
-    Args:
-        throttled: whether the run has a throttle; only one run of a cluster may.
-        beside: gets the live runs of the cluster, and raises if they forbid this one.
-
-    Raises:
-        RunRefused: the name is taken, another run has a throttle, or `beside` refuses.
-        RunProblem: another start takes too long, or the state directory cannot be used.
+    `beside` gets the cluster's live runs, and raises if they forbid this one. Raises RunRefused:
+    the name is taken, or another run has a throttle; RunProblem: another start takes too long.
     """
     with lock_starts(state, cluster_id) as live:
         beside(live)

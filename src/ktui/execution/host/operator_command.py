@@ -309,13 +309,7 @@ CLOSING_S = 20.0  # for the last notices when the engine ends
 
 
 class EventCommand:
-    """Runs the command for each notice, one after the other, in a thread of its own.
-
-    Nothing that the command does reaches the caller, but for the failures that it asks for.
-
-    Args:
-        command: the command line, as `operator_command.resolve_command` returns it.
-    """
+    """Runs a resolved command for each notice in a thread; callers get only failures."""
 
     def __init__(self, command: str, timeout_s: float = TIMEOUT_S) -> None:
         self._words = split_command(command)

@@ -74,10 +74,7 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 
 class Ownership:
-    """A run's lock, held by this process until it is released or the process ends.
-
-    Programs that this process starts do not inherit the lock.
-    """
+    """A run's lock, until released or the process ends; its children do not inherit it."""
 
     def __init__(self, run: RunDir, lock: int, holder: Holder) -> None:
         self.run = run
@@ -134,16 +131,7 @@ def this_process() -> Holder:
 
 
 def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
-    """Own a run: lock it for this process.
-
-    Args:
-        me: the process that the lock names; None for this process.
-
-    Raises:
-        OwnedElsewhere: another process owns the run, or this process owns it already.
-        RunProblem: the lock's file cannot be used, is on a network file system, or others may write
-            to the state directory.
-    """
+    """Lock a run for this process. Raises OwnedElsewhere, or RunProblem: unusable lock."""
     refuse_network(run.path)
     state_dir = StateDir(run.path.parent.parent)
     state_dir.check()
@@ -163,11 +151,7 @@ def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
 
 
 def holder(run: RunDir) -> Holder | None:
-    """Return the process that owns a run; None if none does, whatever the lock's file contains.
-
-    Raises:
-        RunProblem: the lock's file cannot be read, or its holder does not name itself.
-    """
+    """Return the owner, whatever the file contains. RunProblem: unreadable, or nameless."""
     path = run.lock
     try:
         file = open_regular(path, os.O_RDONLY)
@@ -196,13 +180,7 @@ def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
 
 @contextmanager
 def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
-    """Keep others from starting a run on a cluster, and yield the live runs on that cluster.
-
-    The block must last until the new run is owned, so that no two starts miss each other.
-
-    Raises:
-        RunProblem: another start takes too long, or the state directory cannot be used.
-    """
+    """Let nobody else start on the cluster until the block has its run owned. RunProblem."""
     state_dir.check()
     state_dir.make(state_dir.locks)
     path = state_dir.locks / f"{sha256(cluster_id.encode()).hexdigest()[:32]}.lock"

@@ -124,13 +124,9 @@ _STANDARD_ERROR = 2
 
 
 class EngineProcess:
-    """A child of this process that owns a run, or is about to.
+    """A child of this process that owns a run, or is about to. Raises RunProblem: no start.
 
-    The child starts in a session of its own, with the environment and current folder of this
-    process. Its output goes to the run's log.
-
-    Raises:
-        RunProblem: the process could not be started.
+    It has a session of its own, this process's environment and folder, and the run's log as output.
     """
 
     def __init__(self, run: RunDir, arguments: Sequence[str]) -> None:

@@ -148,14 +148,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / kind / f"{_NOT_IN_IDS.sub('-', cluster_id)}.json"
 
     def check(self) -> None:
-        """Check that the folder is on a local disk, and that only we may write to it.
-
-        The folder need not exist.
-
-        Raises:
-            StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
-                others may put files there.
-        """
+        """Raises StateDirProblem: on a network (weak locks and syncs), or open to others."""
         refuse_network(self.path)
         if os.geteuid() != _ROOT and self.of_another is not None:
             raise StateDirProblem(f"{self.of_another}. {_ANOTHER}")
@@ -192,12 +185,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return name
 
     def create_run(self, name: str) -> RunDir:
-        """Make the folder of a new run.
-
-        Raises:
-            StateDirProblem: no run can have that name, there is one already, or the state directory
-                cannot be used.
-        """
+        """Make a run's folder. Raises StateDirProblem: bad or taken name, unwritable."""
         folder = self.run(name)
         self.check()
         self.make(self.runs)
@@ -250,13 +238,7 @@ def refuse_network(path: Path) -> None:
 
 
 def resolve_state_dir(option: Path | str | None) -> StateDir:
-    """Return the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
-
-    An empty KTUI_STATE_DIR counts as unset.
-
-    Raises:
-        StateDirProblem: the option is empty, or names a file or the home of an unknown user.
-    """
+    """Return the option's, else KTUI_STATE_DIR's, else the platform's. StateDirProblem."""
     if option == "":
         raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
     named = option or os.environ.get(STATE_DIR)

@@ -37,11 +37,7 @@ def undo_limits(run: Run) -> Undo:
 
 
 def undo_throttle(run: Run) -> Undo:
-    """Return the undo of the last change of the throttle.
-
-    Raises:
-        RunRefused: there is no such change, or somebody else has set a rate since.
-    """
+    """Return the undo of the last throttle change. RunRefused: none, or others' rate."""
     change = _own(run, run.throttle_change, "throttle")
     old, new = change.event.old, change.event.new
     if run.throttled.foreign:

@@ -120,11 +120,7 @@ class _Connection(sqlite3.Connection):
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """Create a new file that only its owner can read.
-
-    Raises:
-        JournalProblem: the file exists already, or cannot be created.
-    """
+    """Create a file for its owner alone. Raises JournalProblem: it exists, or cannot be made."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
@@ -166,13 +162,10 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 def check_foreign(path: Path) -> None:
-    """Check a file from elsewhere before its journal is read: a crafted one could be read for ever.
+    """Check a file from elsewhere, which could be crafted to be read for ever.
 
     The tables of a journal must be tables, without computed columns, and each of their pages must
-    belong to one place. Reading them then takes time in proportion to the file's size.
-
-    Raises:
-        JournalProblem: the file is damaged, or does not have the tables of a journal.
+    belong to one place: reading takes time by the file's size. Raises JournalProblem.
     """
     with contextlib.closing(sqlite3.connect(":memory:")) as own:
         own.text_factory = bytes

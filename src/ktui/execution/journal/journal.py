@@ -28,10 +28,7 @@ T = TypeVar("T")
 
 
 class Patience(Protocol):
-    """The conduct of a run's owner while another process keeps the journal locked.
-
-    The owner waits for as long as the lock lasts, unless `waits` raises.
-    """
+    """How a run's owner waits while others keep the journal locked, unless `waits` raises."""
 
     def begins(self, why: str) -> None:
         """A wait has begun, for this reason; called once for each."""
@@ -45,11 +42,7 @@ class Patience(Protocol):
 
 
 class LockRetries:
-    """Use one connection with retries, SQLite's errors as problems, and nothing half written.
-
-    Args:
-        patience: that of the run's owner; with None, give up after SQLite's own wait.
-    """
+    """One connection's retries, with SQLite's errors as problems and no half writes."""
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, clock: Clock, patience: Patience | None
@@ -62,15 +55,7 @@ class LockRetries:
             connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
 
     def do(self, what: str, work: Callable[[], T]) -> T:
-        """Call a function, again and again while the journal is locked and patience lasts.
-
-        Args:
-            what: the text of an error, such as "cannot be written".
-            work: the function; if it fails, its transaction is rolled back.
-
-        Raises:
-            JournalProblem: SQLite has refused the work.
-        """
+        """Retry `work` while patience lasts; `what` is for errors: "cannot be written"."""
         began_s: float | None = None
         while True:
             try:
@@ -145,11 +130,9 @@ class Journal:
     def recover(cls, path: Path, clock: Clock, patience: Patience | None = None) -> Self:
         """Open a journal to go on with it, and repair it if damaged; only the run's owner may.
 
-        A damaged file is kept beside it as journal.damaged-TIME.db. The new file holds the intact
-        events from the beginning, and a `Recovered` event that says what was lost.
-
-        Raises:
-            JournalProblem: not one event can be read, or a newer ktui wrote the journal.
+        A damaged file stays as journal.damaged-TIME.db. The new one has the intact events, and a
+        `Recovered` event about the rest. Raises JournalProblem: nothing is intact, or a newer
+        ktui's.
         """
         recover(path, clock.now())
         return cls.open(path, clock, patience=patience)
@@ -182,18 +165,11 @@ class Journal:
         return (entry for entry, _ in self._events.verified(after))
 
     def first(self) -> JournalEntry | None:
-        """Return the first event of the run; None if even that is damaged.
-
-        The event identifies the run: no two are created at the same microsecond of the same plan.
-        """
+        """None if damaged. It identifies a run: no plan's begin in one microsecond."""
         return next(self.entries(), None)
 
     def last(self) -> JournalEntry | None:
-        """Return the last event, which is quick in a long journal too; None if it is damaged.
-
-        Raises:
-            JournalProblem: the journal has no event, or the one before the last is damaged.
-        """
+        """Quick in long journals. None if damaged. Raises JournalProblem: nothing intact."""
         return next(self.entries(self.last_seq() - 1), None)
 
     def ask(self, command: Command, who: str) -> int:
@@ -247,11 +223,7 @@ class EngineJournal(Protocol):
 
 
 class MemoryJournal:
-    """The journal of a simulated run, which ends with its process and which nobody commands.
-
-    Args:
-        pass_on: gets the entries of each call of `append`.
-    """
+    """A simulated run's journal, without commands; `pass_on` gets what is appended."""
 
     def __init__(self, clock: Clock, pass_on: Callable[[Sequence[JournalEntry]], None]) -> None:
         self._clock = clock
@@ -277,11 +249,7 @@ class MemoryJournal:
 
 
 class RunFollower:
-    """A run by its journal, kept up to date by reading new events only. It writes nothing.
-
-    Raises:
-        JournalProblem: the journal cannot be opened, or the file is not a journal.
-    """
+    """A run by its journal, kept up to date, writing nothing. Raises JournalProblem."""
 
     def __init__(self, journal: Path, clock: Clock | None = None) -> None:
         self.path = journal
@@ -290,14 +258,7 @@ class RunFollower:
         self._open()
 
     def refresh(self) -> list[JournalEntry]:
-        """Read the new events, apply them to `run`, and return them; cheap if there are none.
-
-        If the journal was replaced by a recovered one, `run` is a new object. The returned events
-        then begin with the recovery.
-
-        Raises:
-            JournalProblem: the journal cannot be read.
-        """
+        """Apply and return new events; a replaced journal makes a new `run`."""
         if self._identity != _identity(self.path):
             self.close()
             self._open()

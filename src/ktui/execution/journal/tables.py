@@ -43,14 +43,7 @@ StoredRow = tuple[Any, ...]  # seq, at, body, hash as stored; any types in a dam
 
 
 def chain_hash(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
-    """Return the hash of an event: SHA-256 over the hash before it, its number, time and body.
-
-    Args:
-        previous: the hash of the event before it, 32 bytes.
-        seq: the event's number.
-        at: the event's time as stored, without a line break.
-        body: the event's JSON as stored.
-    """
+    """Return an event's SHA-256, over the one before, its number, time and JSON as stored."""
     return hashlib.sha256(b"%b%d\n%b\n%b" % (previous, seq, at, body)).digest()
 
 
@@ -267,15 +260,10 @@ _PAUSED = Paused(
 def recover(path: Path, now: datetime) -> None:
     """Replace a damaged journal by an intact one; an intact journal is left as it is.
 
-    The new journal pauses the run until an operator lifts that. A pause may be among the lost
-    events, and a run that an operator has paused must not go on by itself.
-
-    At every moment there is a journal under its name that is either intact or seen to be damaged.
-    So a recovery can be repeated after a crash in the middle of it.
-
-    Raises:
-        JournalProblem: not one event can be read, a newer ktui wrote the journal, or the disk is
-            full.
+    The new one pauses the run until an operator lifts that: a pause may be among the lost events.
+    At every moment the journal of that name is intact, or seen to be damaged, so a recovery can be
+    repeated after a crash in its middle. Raises JournalProblem: nothing intact, newer, or a full
+    disk.
     """
     try:
         ready = next(path.parent.glob(f"{path.stem}.recovered-*.db"), None) or _repaired(path, now)
@@ -375,11 +363,7 @@ def _as_text(row: Iterable[Any]) -> StoredRow:
 
 
 def _swap(path: Path, ready: Path) -> None:
-    """Put the new file in the old one's place, in steps that can be repeated.
-
-    Once the new file's last event is noted, the old file is seen to be damaged until it is
-    replaced.
-    """
+    """In steps that can be repeated: until replaced, the old file counts as damaged."""
     kept = _kept(path, ready.stem.removeprefix(f"{path.stem}.recovered-"))
     wal, shared_memory = sqlite_side_files(path)
     _keep(path, kept)

@@ -189,10 +189,7 @@ class OnConflict(enum.StrEnum):
 
 
 class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
-    """An extra plan joins the run; its partitions follow in `planned` events, all or none.
-
-    `partitions` is how many.
-    """
+    """An extra plan joins the run; its partitions follow in `planned` events, all or none."""
 
     plan: str  # the name of the plan's file
     plan_sha256: str

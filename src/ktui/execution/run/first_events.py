@@ -54,10 +54,7 @@ def _brokers_by_rack(cluster: ClusterSnapshot) -> dict[str, tuple[int, ...]]:
 
 
 def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
-    """Return the partitions of a plan as the cluster has them, in the plan's order.
-
-    Partitions that the cluster does not have are left out.
-    """
+    """Return a plan's partitions in its order, as far as the cluster has them."""
     rules = PlanRules(cluster)
     states = ((target, rules.state(target.tp)) for target in plan.partitions)
     planned = [_planned(target, state, cluster) for target, state in states if state is not None]

@@ -52,11 +52,7 @@ class ExtraPlans(msgspec.Struct):
         self.coming, self.received = AddedPlan(added, at), []
 
     def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
-        """Add planned partitions, and return those that join the run with them.
-
-        Partitions of an extra plan are returned once all of them are there. They are written in
-        one transaction, so some are missing only where the journal was damaged. Then none counts.
-        """
+        """Return the partitions that join now; an extra plan's once all of them are there."""
         if self.coming is None:
             return partitions
         self.received += partitions
@@ -197,10 +193,7 @@ def counts_against(result: Answered | WriteResult) -> bool:
 
 
 def cordoned_broker(result: Answered | WriteResult) -> int | None:
-    """Return the broker whose cordon made Kafka refuse a target; None if that was not the reason.
-
-    Kafka names the first such broker of the target.
-    """
+    """Return the first cordoned broker of a target that made Kafka refuse it, if any."""
     refused = result.verdict is Verdict.REFUSED
     if not refused or result.code != KafkaError.INVALID_REPLICA_ASSIGNMENT:
         return None

@@ -125,10 +125,7 @@ def _usual(track: Track) -> int:
 
 
 class Run(msgspec.Struct, eq=False):
-    """Everything that is known of a run; `apply` adds the next entry of its journal.
-
-    The cost of an event does not grow with the number of partitions (but for `planned` events).
-    """
+    """All that is known of a run; an event costs the same for many partitions (but `planned`)."""
 
     name: str
     started: Started | None = None

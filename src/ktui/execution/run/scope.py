@@ -134,13 +134,7 @@ def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
 
 
 def count_text(items: Iterable[T], templates: Mapping[T, str]) -> str:
-    """Count items by kind, as text.
-
-    Args:
-        items: the kinds; those without a template are left out.
-        templates: the text of each kind, with `{}` for the count; `{is_}`, `{go}` and `{s}` agree
-            with that.
-    """
+    """Count items by kind; `{}`, `{is_}`, `{go}` and `{s}` in templates agree with the count."""
     counts = Counter(items)
     return ", ".join(
         _agreeing(template, counts[kind]) for kind, template in templates.items() if counts[kind]
@@ -155,12 +149,7 @@ def _agreeing(template: str, count: int) -> str:
 def partitions_on(
     run: Run, brokers: Collection[int], *, ever: bool = False
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that hold, gain or lose a replica on one of these brokers.
-
-    Args:
-        ever: whether partitions count, too, that had such a replica before the run, or that a plan
-            was to give one. A pause is lifted so, however far they have come meanwhile.
-    """
+    """Return what has, gains or loses a replica there; `ever`: also before, or in a plan."""
     wanted = frozenset(brokers)
     return tuple(
         tp for tp, track in run.tracks.items() if not wanted.isdisjoint(_brokers(track, ever=ever))

@@ -98,13 +98,7 @@ _NO_POLLS: Mapping[Stage, int] = MappingProxyType({})
 def count_stages(
     counts: Mapping[State, int], between_steps: int, copies: Mapping[Stage, int] = _NO_POLLS
 ) -> dict[Stage, int]:
-    """Count a run's partitions by stage, in the order of the stages; those without any left out.
-
-    Args:
-        between_steps: how many of the queued ones have begun, and wait for their next step.
-        copies: the partitions that are adding replicas, by what polls show of them; those without
-            a poll are copying.
-    """
+    """Count by stage; `between_steps` are among the queued, `copies` are by polls."""
     stages = dict.fromkeys(Stage, 0)
     for state, count in counts.items():
         stages[STAGES[state]] += count
@@ -165,9 +159,5 @@ def state_when_sent(*, adds: bool, drops: bool) -> State:
 
 
 def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
-    """Translate a state of a move to the target into that of a cancelled partition.
-
-    Args:
-        cancel: the operator's cancel; None returns the state as it is.
-    """
+    """Translate a state of a move to the target for a partition that is cancelled."""
     return state if cancel is None else _BY_OPERATOR[cancel].get(state, state)

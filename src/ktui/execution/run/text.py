@@ -151,11 +151,7 @@ def event_sentence(event: AnyRunEvent) -> str:
 
 
 def limits_text(limits: Limits) -> str:
-    """Describe limits: "R 1, P 20, gentle, rolling, by topic".
-
-    Limits that are not set are left out, and those of one broker stand behind the run's: "B 4
-    (broker 3: 1)". The letters are those of KIP-435 and of the options' help.
-    """
+    """Describe set limits by KIP-435's letters: "R 1, P 20, B 4 (broker 3: 1), gentle"."""
     counts = [
         f"{letter} {full_limit_figure(limits, option)}"
         for option, letter in LETTERS.items()
@@ -191,10 +187,7 @@ def limit_changes_text(old: Limits, new: Limits) -> str:
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """Describe when steps may begin: "from 2026-11-25 22:00, in 22:00-05:00, while a.sh succeeds".
-
-    With nothing that holds them back it is "at any time".
-    """
+    """Describe when steps may begin: "from 2026-11-25 22:00, in 22:00-05:00, while a.sh"."""
     words = []
     if schedule.start_at is not None:
         words.append(f"from {local_minute(schedule.start_at)}")

@@ -143,11 +143,7 @@ def foreign_rates_text(foreign: Mapping[SettingKey, str]) -> str:
 
 
 def taken_over_text(foreign: Mapping[SettingKey, str], rates: ThrottleRates) -> str:
-    """Name the rates of others that new rates of the run replace; empty for none.
-
-    Args:
-        foreign: the rates that somebody else has set, as Kafka's own text.
-    """
+    """Name others' rates (in Kafka's text) that new ones of the run replace, if any."""
     theirs: defaultdict[str, list[int]] = defaultdict(list)
     for (resource, _), value in sorted(foreign.items()):
         if rates.of(broker := int(resource.name)) is not None:

@@ -31,14 +31,7 @@ class UndoPlan(msgspec.Struct, frozen=True):
 
 
 def undo_plan(run: Run, seen: Observation) -> UndoPlan:
-    """Return the plan that restores the replicas from before a run.
-
-    Partitions that the run never changed, those that it has rolled back, and those that are as
-    before need nothing.
-
-    Args:
-        seen: a read of the run's partitions, with their reassignments.
-    """
+    """Return the plan that restores a run's replicas; `seen` is a read of its partitions."""
     targets: list[PartitionTarget] = []
     left: list[LeftAsIs] = []
     for track in run.tracks.values():

@@ -80,10 +80,7 @@ class Track(msgspec.Struct):
 
     @property
     def held_up_by(self) -> str:
-        """What a step in flight waits for, as a broker that is down; empty for nothing.
-
-        It is a stall only once it has lasted.
-        """
+        """What a step in flight waits for, as a broker that is down; a stall if it lasts."""
         return self.reason if STAGES[self.state] is Stage.COPYING else ""
 
     @property
@@ -112,12 +109,7 @@ def find_goal(
     leader: int | None,
     closed: frozenset[int] = frozenset(),
 ) -> Goal:
-    """Return the replicas that a partition is heading for from its present ones.
-
-    Args:
-        replicas: its present replicas in order; during a reassignment, with those being added.
-        closed: cordoned brokers that no target may name.
-    """
+    """Return where a partition goes from `replicas` (with those being added)."""
     match track.cancel:
         case None:
             return Goal(track.planned.target)

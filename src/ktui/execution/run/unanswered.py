@@ -50,18 +50,13 @@ class Unanswered(Generic[Whose]):
     set again.
 
     A broker that is suspended, or cut off, may read the request at any later time. So the wait
-    begins when that broker has answered a later question. If the broker is not known, the wait
-    begins with the first poll after the request: a poll goes by way of the controller, so none
+    begins when that broker has answered a later question (`heard`). If the broker is not known, the
+    wait begins with the first poll after the request: a poll goes by way of the controller, so none
     succeeds while there is no controller. Wall clocks may jump, so a process that resumes a run
-    begins the wait again.
+    begins the wait again, for what the journal has `left_open`.
 
     Elections are not tracked. A late one elects the replica that is preferred then, as
     auto.leader.rebalance.enable does at any time.
-
-    Args:
-        left_open: the requests of an earlier process that the journal leaves open, each with the
-            brokers that are known to have a request.
-        heard: returns when each broker last answered.
     """
 
     def __init__(

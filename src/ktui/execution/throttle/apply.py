@@ -203,12 +203,7 @@ class ThrottleManager:
         await self._change(additions, begins_step=begins_step)
 
     async def _look_at_rates(self, seen: Observation) -> set[SettingKey]:
-        """Note changes by others of the rates that the run is about to change again.
-
-        Returns:
-            Those that were read, without the ones whose present value may be somebody else's, or
-            may only be read too early.
-        """
+        """Note others' changes of rates to set next; return the sure ones."""
         due = self._left_out(self.resting, self._due(seen).rates())
         keys = ((change.resource, change.key) for change in due)
         again = [key for key in keys if self._is_touched(key)]
@@ -294,10 +289,7 @@ class ThrottleManager:
 
     @property
     def resting(self) -> frozenset[ConfigResource]:
-        """The topics and brokers that get no further change yet; empty without a throttle.
-
-        No step that needs one of them is begun.
-        """
+        """They get no change yet, so no step that needs one begins."""
         if not self._throttled.in_force:
             return frozenset()
         return frozenset((*self._settings.refusing, *self._settings.unanswered))

@@ -41,13 +41,7 @@ _LEAST = 1_000
 def usable(
     intake: Mapping[int, float], shares: Mapping[int, int], before: Mapping[int, float]
 ) -> Mapping[int, float]:
-    """Return how much is of use to each broker that cannot use its share, in bytes a second.
-
-    Args:
-        intake: the measured bytes a second into brokers that have had their share for long enough.
-        shares: the shares.
-        before: the brokers that could not use theirs before.
-    """
+    """Return what is of use to brokers that cannot use their share, in bytes a second."""
     return {
         broker: ROOM * bytes_s
         for broker, bytes_s in intake.items()
@@ -58,16 +52,9 @@ def usable(
 def share_budget(
     budget: int, most: Mapping[int, float | None], before: Mapping[int, int]
 ) -> Mapping[int, int]:
-    """Return how much of a budget each broker gets, in bytes a second.
+    """Return what each broker gets of a budget, in bytes a second, at `most` what is of use.
 
-    What differs little from the shares before stays, as long as all together exceed the budget by
-    little.
-
-    Args:
-        budget: bytes a second for all brokers together.
-        most: the brokers that receive copies, or are about to, each with the most that is of use
-            to it, or None.
-        before: the shares so far.
+    What differs little from `before` stays, as long as all together exceed the budget by little.
     """
     new = _fair(budget, {b: min(budget, budget if of is None else of) for b, of in most.items()})
     kept = {
@@ -96,15 +83,12 @@ CopyTimelines = Mapping[TopicPartition, Timeline]
 
 
 class NearlyInSync:
-    """The replicas in flight that are about to be in sync.
+    """The replicas in flight that are about to be in sync, and have not fallen back since.
 
     A replica in sync that is still listed waits for its broker's quota whenever it lags, and
     producers with acks=all wait with it. That lasts from when it joins the ISR until a poll shows
-    it and its broker has read the shorter list. If it is removed from the list before, it joins at
-    full speed.
-
-    Attributes:
-        replicas: the replicas near at the last poll, or near before and not fallen back since.
+    it and its broker has read the shorter list. Removed from the list before, it joins at full
+    speed.
     """
 
     def __init__(self, run: Run) -> None:
@@ -143,16 +127,12 @@ _NOTHING = SetByRun(None)
 class ThrottleChanges:
     """Compare the settings of a run with the desired ones.
 
-    The lists should name the replicas that are being added and are not about to be in sync. A
+    The lists should name the replicas that are being added and are not `near` being in sync. A
     replica in sync that is still listed stalls producers once the quota is used up. With throttled
     leaders, the leaders' list names each replica that may lead meanwhile.
 
-    Args:
-        run: its steps in flight (including those about to be sent), its rates and settings.
-        states: the partitions as last observed.
-        covered: lists in which someone has put every replica of a topic.
-        gone: other owners' entries that lists had when first read, and no longer have.
-        near: replicas that are about to be in sync.
+    Someone has put every replica into `covered` lists; `gone` entries of others were there at
+    first.
     """
 
     def __init__(

@@ -41,14 +41,11 @@ class Margin:
         return exp(-self._log)
 
     def learn(self, above: float) -> None:
-        """Learn from one window of one rate.
+        """Learn from a window: the log of its figure, less the mean of those before.
 
         The margin moves up by much for each window that lies beyond it and down by little for each
-        other, so that it stands still when `_BEYOND` of them do (a quantile by stochastic
+        other, so that it stands still when `_BEYOND` of them do (a quantile, by stochastic
         approximation).
-
-        Args:
-            above: the logarithm of the window's figure, less the mean of those before.
         """
         step = 1 - _BEYOND if above > self._log else -_BEYOND
         self._log = min(max(self._log + _LEARNS / self.learners * step, 0.0), _MOST)
@@ -73,14 +70,7 @@ _MISSING = 2  # so many windows without a figure, and the rate is the floor
 
 
 class RateControl:
-    """Decide a rate into brokers, window by window.
-
-    Args:
-        below: the objective's value.
-        rate: the rate to begin with, in bytes a second.
-        margin: how far the mean is kept below the objective, as its controls have learnt together;
-            None for a control of its own.
-    """
+    """Decide a rate into brokers by windows, from `rate` on, to stay `below`."""
 
     def __init__(self, below: float, rate: int = FLOOR, margin: Margin | None = None) -> None:
         self._below = below
@@ -98,13 +88,7 @@ class RateControl:
         self._felt.clear()
 
     def window(self, figure: float | None, used: float | None, of: int | None = None) -> int:
-        """Return the rate from the end of a window on.
-
-        Args:
-            figure: the figure of the window; None if there is none.
-            used: the highest intake of a broker, in bytes a second; None while unknown.
-            of: the broker whose figure it is, for `why`; None for one of all brokers.
-        """
+        """Return the rate after a window with this figure (of a broker), and the most used."""
         if figure is None:
             self._missing += 1
             if self._missing >= _MISSING:

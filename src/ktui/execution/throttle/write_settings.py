@@ -132,13 +132,7 @@ class SettingsWriter:
         ]
 
     async def read_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
-        """Read which entries others have in lists now, and update `covered` and `gone`.
-
-        Nobody can append to a list with every replica (`*`).
-
-        Returns:
-            The topics whose lists could not be read.
-        """
+        """Update `covered` and `gone`; return topics without an answer."""
         settings = await self.read(keys)
         for key, setting in settings.items():
             now, ours = _listed(setting), self._throttled.ours.get(key)

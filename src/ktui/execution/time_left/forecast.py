@@ -123,14 +123,7 @@ class ForecastMemory(msgspec.Struct):
 
 
 class TimeLeftForecast:
-    """Learn from the copies of a run, and simulate its rest.
-
-    Args:
-        run: the fold of its journal.
-        prior: the rates of earlier runs; None if there are none.
-        memory: what was learned so far.
-        share: of a throttle that copies are expected to get at first; None for the usual one.
-    """
+    """Learn from a run's copies, and simulate its rest; `prior`: earlier runs' rates."""
 
     def __init__(
         self,
@@ -260,16 +253,7 @@ class TimeLeftForecast:
         )
 
     def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
-        """Return the time left if brokers had these rates from now on.
-
-        Args:
-            throttle: the rates.
-            grows_s: the seconds in which the partitions that wait are copied, one after the other.
-                On average they grow for half of them.
-
-        Raises:
-            ValueError: there was no poll yet.
-        """
+        """At these rates, growing for half of `grows_s`. ValueError: no poll."""
         run, headway = self._run, self.headway
         joining_s = headway.joining_s
         if joining_s is None:
@@ -283,11 +267,7 @@ class TimeLeftForecast:
         )
 
     def least_left(self) -> LeastLeft | None:
-        """Compare the last forecast with the least possible time, at the same rates and sizes.
-
-        Returns:
-            None where nothing is copied any more, and before the first poll.
-        """
+        """At the same rates; None before a poll, or with nothing to copy."""
         if self._memory.at is None:
             return None
         if self._memory.simulated_at is None:
@@ -322,10 +302,7 @@ class TimeLeftForecast:
             forecasts.popleft()
 
     def _errors(self, now: datetime, left_s: float) -> tuple[float, float]:
-        """Return the p10 and p90 of the errors of recent forecasts, judged by the present one.
-
-        An error is the time that a forecast should have said, as a multiple of what it said.
-        """
+        """p10 and p90 of what recent ones should have said, by what they said."""
         errors = [1 / _OFF_AT_FIRST, _OFF_AT_FIRST]
         for at, said_s in self._memory.forecasts:
             passed_s = (now - at).total_seconds()

@@ -30,14 +30,7 @@ _FINENESS = 1.03  # the search for a rate ends within this factor of the lowest 
 
 
 class Promise:
-    """Choose the rate into each broker at which a run ends by the time promised.
-
-    The throttle that an operator has named stays in force: the lower of both counts.
-
-    Args:
-        run: the fold of its journal.
-        prior: the rates of earlier runs; None if there are none.
-    """
+    """Choose the rate at which a run ends in time, below any that an operator named."""
 
     def __init__(self, run: Run, prior: Prior | None) -> None:
         self._run = run

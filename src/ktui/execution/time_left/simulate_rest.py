@@ -81,15 +81,7 @@ class Remaining(msgspec.Struct, frozen=True):
 def simulate_remaining(
     run: Run, headway: CopyProgress, rates: Rates, *, joining_s: int, grown: float
 ) -> Remaining:
-    """Simulate the rest of a run. Of very many partitions, some stand for the others.
-
-    Args:
-        run: the whole run.
-        headway: the progress of the copies in flight.
-        rates: the rates of copies.
-        joining_s: the seconds of a step that adds, beside copying.
-        grown: the growth factor of waiting partitions since the start of the run.
-    """
+    """Simulate a run's rest. Of very many partitions, some stand for the others."""
     rest = _rest_of(run)
     left = RestOfRun(
         [
@@ -223,16 +215,7 @@ class LeastLeft(msgspec.Struct, frozen=True):
 
 
 def least_remaining(run: Run, headway: CopyProgress, rates: Rates, *, grown: float) -> Bound | None:
-    """Compute the least time of the rest; None where nothing is copied any more.
-
-    It takes about 20 microseconds for each partition that has not ended.
-
-    Args:
-        run: the whole run.
-        headway: the progress of the copies in flight.
-        rates: the rates of copies.
-        grown: the growth factor of waiting partitions since the start of the run.
-    """
+    """Compute the least time of the rest, at 20 us a partition; None without copies."""
     return least_time(_all_left(run, headway, grown), run.limits, rates)
 
 

@@ -78,12 +78,7 @@ _TO_THE_END = (Stage.EMPTY, Stage.STOP, Stage.UNREGISTER)
 
 
 class Stopped(Exception):
-    """The removal goes no further now: it waits, or one of its runs does.
-
-    Args:
-        code: `WAITS`, or the code of the run.
-        words: why, and how to go on; empty if that was reported.
-    """
+    """The removal goes no further: `WAITS` or a run's code, and why, unless reported before."""
 
     def __init__(self, code: int, words: str = "") -> None:
         self.code = code
@@ -91,10 +86,7 @@ class Stopped(Exception):
 
 
 class Program(Protocol):
-    """The program that a removal runs in: it has the cluster, carries runs, reports and asks.
-
-    Its codes are those with which a run ends; 0 means that all of it is done.
-    """
+    """What a removal runs in: it carries runs, reports and asks, with the codes of runs."""
 
     clock: Clock
     again: str  # the command that goes on with the removal
@@ -163,10 +155,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refuses(self) -> bool:
-        """Whether the cluster refuses lists that name a cordoned broker, or may do so.
-
-        Kafka 4.4 and later refuse them, also for a replica that stays.
-        """
+        """Lists that name a cordoned broker, or perhaps: from Kafka 4.4 on."""
         return self.cluster.refuses_cordoned is not False
 
     def order(self, cordon: CordonState | None) -> tuple[Stage, ...]:
@@ -185,12 +174,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return (*first, *_TO_THE_END)
 
     def read_cordon(self) -> CordonState | None:
-        """Read the cordon of the broker; None where it is not asked for, and not known.
-
-        Raises:
-            NoCordon: one is asked for, and the broker's Kafka has none.
-            RunProblem, ClusterError: one is asked for, and it cannot be read.
-        """
+        """None if not asked for, and unknown. Raises NoCordon, RunProblem, ClusterError."""
         clock = self.program.clock
         if not (self.options.cordon or self.refuses):
             return None
@@ -250,9 +234,6 @@ class Removing:
     """One call of a removal, which goes on from what is really there.
 
     The file has what neither the cluster nor the runs say, and has it before anything is sent.
-
-    Args:
-        request: what was asked for; its file is locked by the caller.
     """
 
     def __init__(self, request: RemovalRequest) -> None:
@@ -423,11 +404,7 @@ class Removing:
         return now is not None and _has_all(now)
 
     def _looked_again(self, view: BrokerStatus, quiet_s: float) -> BrokerStatus:
-        """Return what an empty broker holds some seconds later, or something came to it.
-
-        What somebody else moves back comes soon after its drain. To stop the broker then would take
-        the partition offline.
-        """
+        """After a while, as what others move back comes soon: a stop takes it offline."""
         if not self._is_up:
             return view
         came_back = max(self._drained(self._removal.drains).values(), default=0) > 1

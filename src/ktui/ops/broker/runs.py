@@ -65,20 +65,7 @@ async def read_status(
     disks: bool = True,
     exclude: Collection[str] = (),
 ) -> BrokerStatus:
-    """Read what a broker holds, and which runs take it away.
-
-    Args:
-        reader: reads the cluster.
-        state: the state directory whose runs take replicas away.
-        broker: the broker's id.
-        fresh: whether the metadata has to be proven to be no older than the call.
-        disks: whether to ask the broker itself.
-        exclude: the topics that are left out, as names or shell patterns.
-
-    Raises:
-        ClusterError: the cluster cannot be read.
-        RunProblem: the state directory cannot be read.
-    """
+    """Read a broker and the runs that take it away. Raises ClusterError, RunProblem."""
     facts = await (read_broker if disks else read_metadata)(reader, broker, fresh=fresh)
     runs = [(run, owner is not None) for run, owner in unfinished_runs(state, facts.cluster_id)]
     removal = RemovalFile(state, facts.cluster_id, broker).load()

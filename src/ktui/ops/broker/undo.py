@@ -188,11 +188,7 @@ async def find_undo(
     same_cluster: SameCluster,
     before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE,
 ) -> Undo:
-    """Return what of a run can be undone now. Args, Raises: as `read_undo_plan`.
-
-    Raises:
-        RunRefused: also where the run was exported.
-    """
+    """Return what of a run can be undone. Raises: as `read_undo_plan`; RunRefused: exported."""
     refuse_exported(found.run)
     plan = await read_undo_plan(reader, clock, found, same_cluster, before_that)
     tracks = found.run.tracks
@@ -209,12 +205,7 @@ async def read_undo_plan(
     same_cluster: SameCluster,
     before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE,
 ) -> UndoPlan:
-    """Read the partitions of a run, and return the plan that undoes it after another undo, if any.
-
-    Raises:
-        RunRefused: the cluster is not the run's.
-        ClusterError: the cluster cannot be read.
-    """
+    """Return the plan that undoes a run, after another undo. RunRefused: not its cluster."""
     begun = [track.tp for track in found.run.tracks.values() if track.begun]
     seen = await FreshRead(reader, clock).read(begun)
     same_cluster(seen.cluster_id, found.begun.cluster_id)
@@ -232,11 +223,7 @@ def roll_back(
     state: StateDir,
     cancel: Callable[[str, CancelKind, Collection[TopicPartition]], int],
 ) -> bool:
-    """Roll a run back by `cancel`, and return whether all that is undone is as before.
-
-    Raises:
-        Stopped: the run was left before its end.
-    """
+    """Roll a run back; return whether all is as before. Raises Stopped: left early."""
     code = cancel(undo.run.name, CancelKind.ROLLBACK, undo.partitions)
     run = RunClient.find(state, undo.run.name).read().run
     if not run.ended:
@@ -254,15 +241,7 @@ def left_as_is_lines(left: Sequence[LeftAsIs]) -> Iterator[str]:
 
 
 class UndoRemoval:
-    """One call of the undo of a removal, which goes on where an earlier one has ended.
-
-    Args:
-        request: what was asked for; its file is locked by the caller, unless it is previewed.
-        removal: what its file remembers.
-
-    Raises:
-        RunRefused: the broker is unregistered.
-    """
+    """An undo, going on with an earlier one. RunRefused: the broker is unregistered."""
 
     def __init__(self, request: RemovalRequest, removal: Removal) -> None:
         if removal.unregistered_at is not None:

@@ -129,17 +129,7 @@ def comparison(
     since: datetime,
     now: datetime,
 ) -> str:
-    """Put a branch beside what was, as a text of lines.
-
-    Args:
-        was: the run as it was.
-        entries: the run's journal in the branch.
-        then: the run's journal as it was, to its end.
-        happened: what happened to brokers as it was, to the end of the recording.
-        events: what happened to the twin.
-        since: the moment of the branch.
-        now: the moment up to which the branch has been played.
-    """
+    """Compare the branch (`entries`, `events`) with what was (`then`, `happened`)."""
     branch = moment_of(Run("branch").fold(entries), since)
     outside = [each for each in happened if since < each.at <= now]
     rows = [

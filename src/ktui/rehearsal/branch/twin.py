@@ -96,17 +96,10 @@ _States = Mapping[TopicPartition, PartitionState]
 
 
 def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
-    """Make the twin of a moment of a recording.
+    """Make the twin of a moment of a recording, with `otherwise` where it shows no rates.
 
-    Partitions that were not polled then are as their run knew them. Topics keep their ids.
-
-    Args:
-        point: the moment.
-        otherwise: how fast brokers take copies in, where the recording does not show it.
-
-    Raises:
-        CannotSnapshot: the recording has more than a simulated cluster may have.
-        ValueError: nothing was polled before that moment.
+    Partitions that were not polled then are as their run knew them. Topics keep their ids. Raises
+    CannotSnapshot: too much for a simulated cluster; ValueError: nothing was polled before.
     """
     seen = point.progress.last
     if seen is None:
