@@ -54,10 +54,7 @@ async def read_until(
     every_s: float = 0.2,
     lost: tuple[type[Exception], ...],
 ) -> T | None:
-    """Read until what is read is as wanted, for some seconds; return the last that was read.
-
-    A read that fails with one of `lost` is repeated: brokers may be down for a while.
-    """
+    """Read until `done`, for some seconds; return the last read. `lost` errors are repeated."""
     until_s, now = clock.monotonic() + within_s, None
     while True:
         with suppress(*lost):
@@ -94,11 +91,7 @@ _NOTHING_S = 1e-6
 
 
 class PausableClock:
-    """A clock whose seconds pass at a speed, or not at all; it stands until `run`.
-
-    Args:
-        at: the wall time at the second `from_s`, aware.
-    """
+    """A clock whose seconds pass at a speed, or not at all; it stands until `run`."""
 
     def __init__(
         self,

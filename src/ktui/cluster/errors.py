@@ -57,11 +57,7 @@ class AuthenticationFailed(ClusterError):
 
 
 class NotAuthorized(ClusterError):
-    """The principal may not do this; `fix` names the operation to grant.
-
-    Attributes:
-        needs: the missing permission, in Kafka's words: "Alter on the cluster". Empty if unknown.
-    """
+    """The principal may not do this; `needs` is the missing permission, empty if unknown."""
 
     summary = "not authorized"
 

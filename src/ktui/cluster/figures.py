@@ -154,12 +154,7 @@ STALE_S = 60.0
 
 
 class ClusterFigures:
-    """The figures of one cluster, each with the second at which it was read.
-
-    Each broker has at most one open request of each kind. Sizes are read every 5 s, settings every
-    30 s. A broker that has not answered within `patience_s` seconds is reported as a failure, and
-    its last figures are kept.
-    """
+    """The figures of one cluster, each with its second: sizes every 5 s, settings every 30 s."""
 
     def __init__(self, reader: ClusterReader, clock: Clock, patience_s: float) -> None:
         self._reader = reader
@@ -257,7 +252,7 @@ class ClusterFigures:
             if known is None or known.asked_s != answer.asked_s:
                 before = {} if known is None else known.now
                 self._refusals[broker] = _Refusals(answer.asked_s, before, answer.value.errors)
-        self._topics.take()
+        self._topics.collect()
 
     @property
     def ends(self) -> dict[Replica, Reading]:

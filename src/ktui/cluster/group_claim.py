@@ -252,10 +252,7 @@ class GroupClaim:
             await self._sign(self._heartbeat())
 
     async def _sign(self, sign: Coroutine[Any, Any, None]) -> None:
-        """Give a sign of life, and wait for its answer for a moment only.
-
-        The coordinator of the engines' group may be down while that of the claim answers.
-        """
+        """Give a sign of life; wait only a moment, for its coordinator may be down."""
         if self._signing is not None and not self._signing.done():
             sign.close()
             return

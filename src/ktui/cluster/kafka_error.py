@@ -36,10 +36,7 @@ _NOTHING = Means(0)
 
 
 class KafkaError(enum.StrEnum):
-    """An error of Kafka (clients' Errors.java) that ktui sends, names or judges.
-
-    A member is its name, as journals and answers have it.
-    """
+    """An error of Kafka (Errors.java) that ktui judges; a member is its name, as in journals."""
 
     number: int
     means: Means

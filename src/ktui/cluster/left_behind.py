@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,
@@ -27,28 +27,10 @@ from ktui.cluster.settings import (
 )
 
 
-class MovingPartition(Protocol):
-    """A reassignment in flight."""
-
-    @property
-    def replicas(self) -> tuple[int, ...]:
-        """All current replicas, including the ones being removed."""
-        ...
-
-    @property
-    def adding(self) -> tuple[int, ...]:
-        """The replicas being added."""
-        ...
-
-
 def needed_by_move(
-    topic: str, key: str, value: str, moving: Mapping[TopicPartition, MovingPartition]
+    topic: str, key: str, value: str, moving: Mapping[TopicPartition, Reassignment | PartitionState]
 ) -> bool:
-    """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
-
-    Args:
-        value: the entry, as `partition:broker`, or `*`.
-    """
+    """Whether an entry, `partition:broker` or `*`, of a throttled list concerns a move."""
     if value == ALL:
         return any(tp.topic == topic for tp in moving)
     partition, _, broker = value.partition(":")
@@ -101,10 +83,7 @@ class CatchingUp:
                     self._of_rates[rated] |= set(_bound_by(state, key, broker, all_=entry == ALL))
 
     def of_entry(self, topic: str, key: str, entry: str) -> frozenset[BoundReplica]:
-        """Return the replicas out of sync that an entry of a list binds.
-
-        Entries of every broker that may lead next count on the leaders' side.
-        """
+        """Return what an entry binds; leaders' entries of every broker that may lead next count."""
         return frozenset(
             bound
             for state, broker in self._concerned(topic, entry)
@@ -200,7 +179,7 @@ def _rates(
 def _lists(
     lists: ThrottledLists,
     ours: Mapping[SettingKey, frozenset[str]],
-    moving: Mapping[TopicPartition, MovingPartition],
+    moving: Mapping[TopicPartition, Reassignment | PartitionState],
     catching_up: CatchingUp,
 ) -> Iterator[SettingKey]:
     for (resource, key), entries in lists.items():

@@ -20,10 +20,7 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """A figure and the monotonic second at which it was read.
-
-    A slow broker's figures may be older than the observation that holds them.
-    """
+    """A figure and the monotonic second of its reading, which may be before its observation."""
 
     value: int
     at_s: float
@@ -40,11 +37,7 @@ class Census(msgspec.Struct, frozen=True):
     leaders: Mapping[int, int]
     replicas: Mapping[int, int]
     unhealthy: tuple[TopicPartition, ...]
-    """Partitions that are offline or have a replica out of the ISR.
-
-    Those without a leader come first, then those with the fewest replicas in sync. Metadata does
-    not mark adding replicas, so moving partitions are included.
-    """
+    """Partitions offline or with a replica out of the ISR, moving ones too; the worst first."""
     in_sync: tuple[int, ...] | None = None
     """Of each of them, the size of its ISR; 0 without a leader. None in older recordings."""
 
@@ -68,10 +61,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets of leaders and of replicas that are catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)
-    """The first offsets on the leaders' disks, where new replicas begin to copy.
-
-    That is the log start; on tiered topics what lies before it is in remote storage alone.
-    """
+    """The first offsets on the leaders' disks; on tiered topics later than the log start."""
     sizes: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
     topic_configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)

@@ -41,10 +41,7 @@ class Interest(msgspec.Struct, frozen=True):
     unhealthy: bool = False
     """Whether to read partitions that are offline or have replicas out of the ISR, cluster-wide."""
     census: bool = False
-    """Whether to read all disks, and to count all partitions and replicas of the cluster.
-
-    The census is taken every 30 s, and when a broker leaves or joins.
-    """
+    """Whether to read all disks and count all partitions: every 30 s, and as brokers change."""
     log_dirs: bool = False
     health: bool = False
     """Whether to count unhealthy partitions: by a census that takes at most 1% of the time."""

@@ -93,11 +93,7 @@ class ClaimPreview(msgspec.Struct, frozen=True):
 
 
 class ClusterClaim(Protocol):
-    """One engine's part in its state directory's claim on a cluster.
-
-    No method raises a `ClusterError`: an owner that cannot be read is `OwnerUnknown`, with the
-    reason.
-    """
+    """One engine's part in a claim. No method raises a `ClusterError`: see `OwnerUnknown`."""
 
     async def preview(self) -> ClaimPreview:
         """Preview what `claim` creates and needs, without changing anything on the cluster."""
@@ -127,13 +123,7 @@ class ClusterClaim(Protocol):
         ...
 
     async def release(self) -> str | None:
-        """Release the cluster at once. Only the last engine of a directory may call this.
-
-        An engine replaced by another one of its directory holds nothing and releases nothing.
-
-        Returns:
-            The reason why the cluster is still claimed, or None.
-        """
+        """Release the cluster, by the directory's last engine; return why it is still claimed."""
         ...
 
     async def aclose(self) -> None: ...
@@ -155,10 +145,7 @@ def subscription(user_data: bytes) -> bytes:
 
 
 def user_data(metadata: bytes) -> bytes:
-    """Return the user data of a subscription to no topic; empty if these bytes are none.
-
-    A ktui that sent no subscription sent its JSON object instead, which is returned as it is.
-    """
+    """Return the user data of a subscription; an older ktui sent its bare JSON object."""
     if metadata.startswith(b"{"):
         return metadata
     if len(metadata) < _NO_TOPICS.size:

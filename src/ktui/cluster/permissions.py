@@ -50,10 +50,7 @@ class Permissions(msgspec.Struct, frozen=True):
         return not self.cluster and not self.topics
 
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Return the missing grants, each with the topics it is missing on.
-
-        The tuple is empty for a grant on the cluster, and where nothing at all is permitted.
-        """
+        """Return the missing grants with the topics they lack, none for the whole cluster."""
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
             if grant.resource == "cluster" or self.none:

@@ -140,10 +140,7 @@ class ClusterReader(Protocol):
     """Reads from a cluster. Every method is idempotent and may be called concurrently."""
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers.
-
-        Fenced brokers are included where the cluster reports them.
-        """
+        """Return the cluster's id, controller and brokers, with fenced ones where reported."""
         ...
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
@@ -167,10 +164,7 @@ class ClusterReader(Protocol):
         ...
 
     def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, about 2,000 per page.
-
-        With `fresh`, all pages are no older than the call, as of `describe_topics`.
-        """
+        """Page through all partitions that may be described, 2,000 a page; `fresh` as above."""
         ...
 
     async def log_offsets(
@@ -194,10 +188,7 @@ class ClusterReader(Protocol):
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
-        """Return one broker's log dirs, and its replicas of the named partitions.
-
-        With empty `partitions`, only the log dirs are returned; with None, every replica too.
-        """
+        """Return a broker's log dirs, and its replicas of `partitions`; None for every replica."""
         ...
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
@@ -253,10 +244,7 @@ class Verdict(enum.StrEnum):
 
 
 class WriteResult(msgspec.Struct, frozen=True):
-    """The outcome for one partition or resource, in the broker's words.
-
-    `code` is Kafka's error name, also for an ACCEPTED write without effect (ELECTION_NOT_NEEDED).
-    """
+    """The outcome of one part; `code` is Kafka's name, also if ACCEPTED without effect."""
 
     verdict: Verdict
     code: str | None = None

@@ -103,11 +103,7 @@ FIRST_RETRY_S = 1.0
 
 
 class TopicSettings:
-    """Reads the settings of many topics in one request, one request at a time.
-
-    Each topic's settings are read every 30 s. Failed reads are retried after 1 s, 2 s, and so on,
-    denied ones after 30 s. The last settings stay until they are read again.
-    """
+    """Reads settings of many topics at once: every 30 s, failures after 1 s, 2 s, and so on."""
 
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
         self._reader = reader
@@ -137,7 +133,7 @@ class TopicSettings:
             self._due_s.pop(name, None)
             self._tries.pop(name, None)
 
-    def take(self) -> None:
+    def collect(self) -> None:
         if self._asked and not self.asking.open(younger_than_s=math.inf):
             answer, asked = self.asking.answers.pop(None, None), self._asked
             self._asked = frozenset()

@@ -214,10 +214,7 @@ class Canary:
                     raise
 
     def percentiles_s(self, percent: float) -> dict[int, float]:
-        """Return the percentile of each broker's last window in seconds, where it is known.
-
-        Records that wait count with the time that they have waited.
-        """
+        """Return each broker's percentile of the last window in seconds; waiting records count."""
         now_s = time.monotonic()
         with self._lock:
             brokers = self._sent.keys() | self._waiting.keys()
@@ -247,10 +244,7 @@ class Canary:
                 self._stop.wait(_AGAIN_S)
 
     def _leaders(self) -> Sequence[int]:
-        """Make the topic unless it is there, and return the broker that each partition is for.
-
-        A topic that lacks a partition for some broker is replaced: the broker has joined since.
-        """
+        """Make or replace the topic where needed; return the broker of each partition."""
         admin = admin_client(self._connection)
         found = admin.list_topics(timeout=_TIMEOUT_S)
         brokers = sorted(found.brokers)

@@ -1,7 +1,4 @@
-"""Consumer groups with one static member on a real cluster, over kafka-python's raw requests.
-
-docs/owning.md describes what brokers do with these groups.
-"""
+"""Consumer groups with one static member on a real cluster (docs/owning.md)."""
 
 from __future__ import annotations
 
@@ -61,10 +58,7 @@ class Coordinators:
         read: Callable[[Any], T],
         limit_s: float,
     ) -> T:
-        """Ask a group's coordinator, and look the coordinator up again while it moves.
-
-        The request may be sent more than once, so it must be idempotent.
-        """
+        """Ask a group's coordinator, found again while it moves: requests must be idempotent."""
         until_s = time.monotonic() + limit_s
         while True:
             try:
@@ -78,10 +72,7 @@ class Coordinators:
             await asyncio.sleep(_PAUSE_S)
 
     async def find(self, group: str, limit_s: float) -> int:
-        """Return the id of the broker that coordinates a group.
-
-        A lookup makes brokers create the topic in which they keep groups, if it is missing.
-        """
+        """Return a group's coordinator; a lookup makes brokers create __consumer_offsets."""
         if group not in self._known:
             request = partial(coordinator_request, group)
             answer = await self._wire.ask(self._find, request, limit_s=limit_s)
@@ -154,11 +145,7 @@ class KafkaGroups:
         return HeartbeatAnswer.STAYS
 
     async def is_current(self, group: str, description: GroupDescription) -> bool:
-        """Whether the coordinator still has the member of a description, or still none.
-
-        A heartbeat of an impossible generation tells: its answer says what is wrong with it, and it
-        renews no session.
-        """
+        """A heartbeat of an impossible generation tells, and it renews no session."""
         if not self._coordinators.knows(group) and await self.stores_groups() is False:
             return True
         shown = description.static_member

@@ -57,10 +57,7 @@ Ask = Callable[[Purpose, RequestFactory], Awaitable[Any]]
 
 
 class KafkaReader:
-    """A `ClusterReader` on a real cluster. Connects at the first call.
-
-    A call that any broker can answer goes to a healthy broker, and to another if that one fails.
-    """
+    """A `ClusterReader` on a real cluster. Connects at the first call."""
 
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None

@@ -1,7 +1,4 @@
-"""Topics, data, a steady load and throttles for demonstrations, tests and figures.
-
-Every call blocks until the cluster has done its part, and may come from any thread.
-"""
+"""Topics, data, load and throttles for demonstrations and tests. Every call blocks."""
 
 from __future__ import annotations
 
@@ -43,11 +40,7 @@ def create_topic(
     *,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic and return when every partition has a leader.
-
-    Args:
-        replicas: for each partition its replicas in order, the preferred leader first.
-    """
+    """Create a topic with these replicas, and return when every partition has a leader."""
     topic = NewTopic(
         name,
         num_partitions=len(replicas),
@@ -91,11 +84,7 @@ def fill(
     bytes_each: int,
     message_bytes: int = 8192,
 ) -> int:
-    """Write `bytes_each` of incompressible messages to each partition, acknowledged by the ISR.
-
-    Args:
-        bytes_each: bytes of message values per partition, rounded up to whole messages.
-    """
+    """Write `bytes_each` of incompressible messages to each partition, acked by the ISR."""
     each = -(-bytes_each // message_bytes)
     tally = _Tally()
     producer = acked_producer(connection, {"linger.ms": 20, "batch.size": 64 * 1024})
@@ -167,14 +156,7 @@ class SteadyProducer:
 def throttle_followers(
     connection: Connection, replicas: Collection[Replica], *, bytes_s: int
 ) -> None:
-    """Limit how fast the named replicas copy: a rate on their brokers, a list on their topics.
-
-    The limit is on the follower side only. A leader-side limit would also slow the replicas that
-    are in sync.
-
-    Args:
-        bytes_s: bytes per second into each of their brokers, all these replicas together.
-    """
+    """Limit how fast replicas copy, in bytes a second a broker, on the followers' side only."""
     for topic, listed in _throttled_entries(replicas).items():
         _set(connection, ConfigResource.Type.TOPIC, topic, FOLLOWER_REPLICAS, ",".join(listed))
     for broker in sorted({replica.broker for replica in replicas}):
@@ -213,7 +195,7 @@ class _Tally:
         self.failed = 0
         self._why = ""
 
-    def take(self, error: Any, _message: Message) -> None:
+    def count(self, error: Any, _message: Message) -> None:
         """Count one delivery report; confluent-kafka calls it from poll and flush."""
         if error is None:
             self.acknowledged += 1
@@ -244,7 +226,7 @@ def acked_producer(connection: Connection, settings: Mapping[str, Any]) -> Produ
 def _produce(producer: Producer, topic: str, value: bytes, partition: int, tally: _Tally) -> None:
     while True:
         try:
-            producer.produce(topic, value, partition=partition, on_delivery=tally.take)
+            producer.produce(topic, value, partition=partition, on_delivery=tally.count)
         except BufferError:
             producer.poll(_POLL_S)
         else:
@@ -270,10 +252,7 @@ def _retry(
     *,
     before: str = "",
 ) -> None:
-    """Ask with one client after another until one answers.
-
-    `before` is the error code that shows that an earlier attempt took effect.
-    """
+    """Ask one client after another; the code `before` shows that an earlier attempt worked."""
     until = time.monotonic() + _LIMIT_S
     asked_before = False
     while True:

@@ -48,11 +48,7 @@ _TOPICS_PER_REQUEST = 500
 
 
 class KafkaWriter:
-    """A `ClusterWriter` on a real cluster. Connects at the first call.
-
-    It has connections of its own. A read that times out closes its connection, and a change must
-    not lose its answer that way.
-    """
+    """A `ClusterWriter` with its own connections: a read that times out closes its connection."""
 
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
@@ -156,7 +152,9 @@ class KafkaWriter:
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         changes = [
-            BatchedRequest(chunk, _move_request(paths, chunk), broker)
+            BatchedRequest(
+                chunk, partial(reassignments.move_request, {tp: paths[tp] for tp in chunk}), broker
+            )
             for chunk in chunks(paths, _PARTITIONS_PER_REQUEST)
         ]
         deadline = SendDeadline.within(leaves_within_s)
@@ -225,12 +223,6 @@ class KafkaWriter:
         await self._wire.aclose()
         if self._controllers is not None:
             await self._controllers.aclose()
-
-
-def _move_request(
-    paths: Mapping[TopicPartition, str], moved: Sequence[TopicPartition]
-) -> RequestFactory:
-    return partial(reassignments.move_request, {tp: paths[tp] for tp in moved})
 
 
 def _change_request(

@@ -34,10 +34,7 @@ def fail(lab: Lab, node_id: int, number: int | None) -> Path:
 
 
 def mend(lab: Lab, node_id: int) -> list[Path]:
-    """Put the failed log dirs of a node in order, and return them.
-
-    A running broker uses them again only once it is started anew.
-    """
+    """Put a node's failed log dirs in order; a running broker uses them once started anew."""
     node = lab.node(node_id)
     failed = [path for path in lab.log_dirs(node) if _kept(path).exists()]
     if not failed:
@@ -114,10 +111,7 @@ def resume(lab: Lab, node_id: int) -> None:
 
 
 def start(lab: Lab, node_id: int) -> int:
-    """Start a node that has ended, with its old data and port, and return its pid.
-
-    The process has started when this returns. The node joins the cluster some time later.
-    """
+    """Start a node that has ended, with its old data and port; return its pid, not yet joined."""
     node = lab.node(node_id)
     process = nodes.running(lab).get(node_id)
     if process is not None:

@@ -48,7 +48,7 @@ def find_java(needed: int, what_for: str) -> Java:
     build = _version_text(program)
     found = _VERSION.search(build)
     if found is None:
-        raise LabError(f"{program} does not say its version", words=(build,))
+        raise LabError(f"could not read the version of {program}", words=(build,))
     java = Java(str(Path(program).resolve()), int(found[1]), build)
     if java.release < needed:
         raise LabError(
@@ -172,10 +172,7 @@ def check_version(version: str) -> None:
 
 
 def fetch(version: str, report: ProgressReport) -> tuple[str, ...]:
-    """Return the class path of Kafka, after fetching its jars if necessary.
-
-    KAFKA_HOME, when set, is used instead of Maven. Concurrent fetches of a version run in turn.
-    """
+    """Return Kafka's class path: KAFKA_HOME's, or of jars fetched by Maven, one fetch at a time."""
     check_version(version)
     home = os.environ.get("KAFKA_HOME")
     if home:

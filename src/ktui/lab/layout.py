@@ -13,11 +13,7 @@ import platformdirs
 
 
 class LabError(Exception):
-    """A lab operation failed.
-
-    Attributes:
-        words: lines quoted from the source of the failure (Maven, a broker's log), oldest first.
-    """
+    """A lab operation failed; `words` are lines quoted from its source, oldest first."""
 
     def __init__(self, what: str, *, fix: str = "", words: tuple[str, ...] = ()) -> None:
         self.what = what

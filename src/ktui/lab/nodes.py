@@ -41,12 +41,7 @@ class Process(msgspec.Struct, frozen=True):
 
 
 def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
-    """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it.
-
-    Returns:
-        The pid, once the system shows the command line by which `find` identifies the process.
-        Linux shows none for an instant after the start.
-    """
+    """Start a process in its own session, out of reach of Ctrl-C; return once `find` sees it."""
     to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
         command[0],
@@ -197,21 +192,14 @@ _KILL_S = 10.0
 
 
 def new_id() -> str:
-    """Generate a random id in Kafka's form: 16 bytes in 22 URL-safe base64 characters.
-
-    As in Kafka, no id begins with a dash: Kafka's tools would take it for an option.
-    """
+    """Make a random id as Kafka does: 22 URL-safe characters, the first of them no dash."""
     while (made := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22])[0] == "-":
         pass
     return made
 
 
 def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
-    """Format every node's log dirs, with one run of Kafka's StorageTool.
-
-    The tool formats the controller's log dir. All that a broker needs of it is `meta.properties`
-    with ids of its own, so the brokers get copies, which saves a JVM for each.
-    """
+    """Format all log dirs by one run of StorageTool; brokers get copies of meta.properties."""
     run_java(
         lab.layout.java,
         *sharing_flags(lab.layout.class_archive),
@@ -266,11 +254,7 @@ def running(lab: Lab) -> dict[int, Process]:
 
 
 def stop(lab: Lab, *, gently: bool) -> None:
-    """End every process of the lab, brokers first and controllers after them.
-
-    Args:
-        gently: let brokers close their logs, to keep the data.
-    """
+    """End every process, controllers last; `gently` lets brokers close their logs."""
     found = running(lab)
     controllers = [p for node, p in found.items() if lab.node(node).is_controller]
     brokers = [p for node, p in found.items() if not lab.node(node).is_controller]

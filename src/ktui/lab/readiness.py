@@ -108,11 +108,7 @@ class _Waiting:
 
 
 async def _listening(brokers: Collection[Node]) -> set[int]:
-    """Return the brokers whose ports are open.
-
-    The ports are tried before a Kafka client is used, because a Kafka client backs off for long
-    after a refused connection.
-    """
+    """Return the brokers whose ports are open; Kafka clients back off long after a refusal."""
     return {node.id for node in brokers if await _listens(node.port)}
 
 

@@ -185,13 +185,7 @@ def identity_file(folder: Path, name: str) -> Path:
 
 
 def make(folder: Path, java: str, users: Iterable[str]) -> None:
-    """Create all keys and certificates in `folder`, as PEM.
-
-    Kafka, librdkafka and Python can all read PEM.
-
-    Args:
-        java: the path of the java program; it must belong to a JDK, 17 or newer.
-    """
+    """Create all keys and certificates in `folder` as PEM; `java` must be of a JDK 17 or newer."""
     folder.mkdir(mode=0o700)
     store = folder / "store.p12"
     environment = {**os.environ, "STORE_PASSWORD": secrets.token_urlsafe(18)}
@@ -251,10 +245,7 @@ def _authorizer(security: Security) -> dict[str, str]:
 
 
 def _tls(lab: Lab) -> dict[str, str]:
-    """Return the brokers' key, and without passwords the mapping of client certificates to users.
-
-    A client without a certificate gets in as User:ANONYMOUS, who may do nothing.
-    """
+    """Return key and mapping of certificates; a client without one is User:ANONYMOUS."""
     by_certificate = {
         "ssl.client.auth": "requested",
         "ssl.principal.mapping.rules": r"RULE:^CN=([^,]+).*$/$1/,DEFAULT",

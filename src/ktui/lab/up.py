@@ -44,12 +44,7 @@ from ktui.lab.readiness import Connect, wait_until_ready
 
 
 def down(lab: Lab, *, keep: bool) -> None:
-    """End exactly the processes of this lab, no matter which `ktui` started them.
-
-    Args:
-        keep: let brokers shut down in order and leave the folder as it is. If False, end them at
-            once and remove the lab's files. Other files in the folder stay, and so does the folder.
-    """
+    """End this lab's processes; `keep` shuts down in order and leaves the files."""
     nodes.stop(lab, gently=keep)
     if not keep:
         _remove(lab)
@@ -71,10 +66,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def exit_on_signals() -> Iterator[None]:
-    """Raise SystemExit on SIGTERM or SIGHUP, unless they are already handled or ignored.
-
-    Python handles signals in the main thread only; in another thread this does nothing.
-    """
+    """Raise SystemExit on SIGTERM or SIGHUP, unless handled or ignored; in the main thread only."""
     handled = []
     if threading.current_thread() is threading.main_thread():
         handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]

@@ -7,6 +7,7 @@ import msgspec
 from ktui.cluster.observation import Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.progress import poll as rates
+from ktui.progress.flows import message_bytes
 from ktui.progress.memory import (
     CopySpan,
     LaneMemory,
@@ -58,7 +59,7 @@ def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) ->
     start = observation.starts.get(state.tp)
     config = observation.topic_configs.get(state.tp.topic)
     by_offsets = config is None or config.offsets_measure_size
-    each = _message_bytes(end, start, size) if by_offsets else None
+    each = message_bytes(end, start, size) if by_offsets else None
     ends = rates.advance(memory.inbound if memory else None, end, poll)
     sizes = rates.advance(memory.inbound_size if memory else None, size, poll)
     messages_s = rates.rate(ends, poll.now_s, poll.restart_s)
@@ -78,15 +79,6 @@ def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) ->
         bytes_s=bytes_s,
         message_bytes=each,
     )
-
-
-def _message_bytes(
-    end: Reading | None, start: Reading | None, size: Reading | None
-) -> float | None:
-    if end is None or start is None or size is None:
-        return None
-    messages = end.value - start.value
-    return size.value / messages if messages > 0 and size.value > 0 else None
 
 
 def compare_with_leader(
@@ -155,10 +147,7 @@ INTERVALS = 6
 """Intervals kept: some two minutes."""
 _ENOUGH = 2
 _WIDEST = 10.0
-"""The far end is at most this many times the estimate.
-
-An interval without headway does not mean that there will be none.
-"""
+"""The far end is at most this many times the estimate: a stop need not last."""
 
 _UNSURE = 1.15
 """The range spans at least this factor to either side: copies that share the rate come and go."""
@@ -169,11 +158,7 @@ SEEN_S = 2.0
 
 
 def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Span | None:
-    """Forecast the seconds until the lag is gone.
-
-    Returns:
-        The range p10 to p90; None when unknown, or when the lag never ends at this rate.
-    """
+    """Forecast the seconds until the lag is gone, p10 to p90; None if unknown or never."""
     if lag is None:
         return None
     if lag == 0:

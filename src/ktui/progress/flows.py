@@ -52,10 +52,7 @@ def advance_meter(meter: FlowMeter, grown: float, at_s: float, *, copying: bool)
 
 
 def flow_rate(meter: FlowMeter | None, now_s: float) -> float | None:
-    """Return bytes a second, measured from gulp to gulp; None while unknown.
-
-    A rate is unknown until enough was observed, and once nothing has been read for long.
-    """
+    """Return bytes a second from gulp to gulp; None with too few points or none for long."""
     if meter is None or now_s - meter.points[-1][0] > GULP_S:
         return None
     points = meter.points
@@ -267,7 +264,7 @@ def _read(
     end, size = ends.get(replica), sizes.get(replica)
     whole = None if leader is None else ends.get(leader)
     if end is not None and config.offsets_measure_size:
-        each = _message_bytes(
+        each = message_bytes(
             whole, now.starts.get(state.tp), None if leader is None else sizes.get(leader)
         )
         if each is None and was is not None and was.by_offsets:
@@ -295,9 +292,8 @@ def _counted(
     return Counted(reading.at_s, reading.value, start or 0, by_offsets, each, goal, state.leader)
 
 
-def _message_bytes(
-    end: Reading | None, start: Reading | None, size: Reading | None
-) -> float | None:
+def message_bytes(end: Reading | None, start: Reading | None, size: Reading | None) -> float | None:
+    """Return the bytes on disk per message of a leader's log; None where they tell nothing."""
     if end is None or start is None or size is None or end.value <= start.value or size.value <= 0:
         return None
     return size.value / (end.value - start.value)
@@ -382,11 +378,7 @@ def _extend(
 
 
 def merge_flows(past: Flows, own: Flows, *, goes_on: bool) -> Flows:
-    """Start a view's flows with those that were seen before its own polls.
-
-    Args:
-        goes_on: whether its polls followed the earlier ones closely enough to measure on.
-    """
+    """Start a view's flows with earlier ones; `goes_on` if its polls followed closely enough."""
     first = own.history[0][0] if own.history else None
     older = tuple(each for each in past.history if first is None or each[0] < first)
     if not older or not goes_on:

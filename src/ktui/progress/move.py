@@ -251,10 +251,7 @@ def _step(before: Timeline, memory: MoveMemory, state: PartitionState, poll: Pol
 
 
 def _uncertain(before: Timeline, state: PartitionState, phase: Phase) -> bool:
-    """Whether the replicas may still include one that is no longer being added.
-
-    Such a replica must not count as missing.
-    """
+    """Whether replicas may include one no longer being added, which is not missing."""
     if phase.ended:
         return False
     known = {*state.isr, *state.adding, *before.original}
@@ -295,12 +292,7 @@ def _report_stalls(
 def start_timeline(
     state: PartitionState, poll: Poll, collector: EventCollector, before: Timeline | None = None
 ) -> Timeline:
-    """Start a timeline.
-
-    Args:
-        before: the partition's earlier timeline. Its row and events continue, and its lanes too
-            where this is a step of the same move.
-    """
+    """Start a timeline; row and events of `before` go on, and its lanes in a step of the move."""
     original, ordered = _original(state, before)
     if state.reassigning:
         news.report_listed(collector, original, state.target, seen=poll.first)

@@ -12,7 +12,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.partition import PartitionState
 from ktui.progress.memory import Health, health
 from ktui.progress.poll import Poll
-from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind
+from ktui.progress.timeline import HINDRANCES, Event, Phase, Stall, StallKind
 
 PER_TIMELINE = 200
 MOST_ALIKE = 5
@@ -33,7 +33,6 @@ _UNHEALTHY = {
 }
 _HEALTHY_AGAIN = "fully replicated again"
 
-_HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 
 _ENDINGS = {
     Phase.DONE: ("completed: replicas {now}", EventSeverity.NEWS),
@@ -79,10 +78,7 @@ class EventCollector:
         self.alarms.append(Alarm(event, broker, becomes, become or becomes, why))
 
     def after(self, earlier: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Return a timeline's events with the collected ones at the end.
-
-        The end of trouble is an event only if the earlier events report that trouble.
-        """
+        """Append collected events; the end of trouble counts only if trouble was reported."""
         if self.well_again and _report_trouble(earlier):
             self.add(_HEALTHY_AGAIN)
         now = [*self.events, *(alarm.event for alarm in self.alarms)]
@@ -171,7 +167,7 @@ def report_stall(
             collector.alarm(
                 broker, f"is {no_longer}", now.detail, EventSeverity.NEWS, become=f"are {no_longer}"
             )
-        elif was.cause in _HINDRANCES:
+        elif was.cause in HINDRANCES:
             collector.alarm(broker, "can copy again", "", EventSeverity.NEWS)
         else:
             collector.alarm(

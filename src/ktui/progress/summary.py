@@ -99,10 +99,7 @@ class Totals(msgspec.Struct, frozen=True):
     left_s: Span | None = None
     """Seconds until the last broker has all its copies; None while any broker's is unknown."""
     share: float | None = None
-    """Share caught up of the moves under way and done, 0 to 1.
-
-    Weighted by bytes where the size of every partition is known; else replicas count the same.
-    """
+    """Share caught up of the moves, 0 to 1: by bytes if all sizes are known, else by replicas."""
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:

@@ -204,9 +204,6 @@ def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
     Copies share the rate equally, and a copy that has caught up leaves its share to the others. So
     copies with the lowest inbound rate catch up first. Once one cannot, no copy with as high an
     inbound rate can.
-
-    Returns:
-        Bytes a second; infinite where all copies catch up.
     """
     rising = sorted(inbound)
     never = (each for n, each in enumerate(rising) if each * (len(rising) - n) >= rate)

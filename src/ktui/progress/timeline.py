@@ -229,10 +229,7 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def left_s(self) -> Span | None:
-        """Seconds until the slowest adding replica has caught up; None if any is unknown.
-
-        Where nothing is being added, the slowest replica that has fallen out of the ISR counts.
-        """
+        """Seconds until the slowest adding (else lagging) replica caught up; None if unknown."""
         adding = [lane for lane in self.catching_up if lane.role is Role.ADDING]
         lefts = [lane.left_s for lane in adding or self.catching_up]
         if not lefts or any(left is None for left in lefts):

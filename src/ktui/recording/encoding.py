@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Census, Observation, Reading
-from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.recording.lines import (
     CensusLine,
     LeaderFigures,
@@ -95,7 +95,18 @@ class Encoder:
         for tp, state in observation.partitions.items():
             if known.get(tp) != state:
                 self._of[tp] = number = self._number(tp, state.topic_id)
-                yield _row(number, state)
+                yield (
+                    number,
+                    state.replicas,
+                    state.isr,
+                    state.leader,
+                    state.leader_epoch,
+                    state.adding,
+                    state.removing,
+                    state.offline,
+                    state.elr,
+                    state.described,
+                )
 
     def _unseen(self, observation: Observation) -> Iterable[int]:
         known = self._before.partitions if self._before else {}
@@ -175,21 +186,6 @@ def _changed(before: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V | None]:
         return {}
     gone: dict[K, V | None] = {key: None for key in before if key not in now}
     return gone | {key: value for key, value in now.items() if before.get(key) != value}
-
-
-def _row(number: int, state: PartitionState) -> StateRow:
-    return (
-        number,
-        state.replicas,
-        state.isr,
-        state.leader,
-        state.leader_epoch,
-        state.adding,
-        state.removing,
-        state.offline,
-        state.elr,
-        state.described,
-    )
 
 
 def _census(before: Census | None, now: Census | None) -> CensusLine | None:

@@ -1,7 +1,4 @@
-"""Read recordings as far as they are intact, and report every damage with its place.
-
-At most one line is in memory, whatever the file's size or defects.
-"""
+"""Read recordings as far as they are intact, one line in memory, and report each damage."""
 
 from __future__ import annotations
 
@@ -70,10 +67,7 @@ _VERSION = msgspec.json.Decoder(_Version)
 
 
 def find_sessions(path: Path) -> list[Session]:
-    """Return the sessions in a file or, at any depth, in a folder, ordered by their beginning.
-
-    Files with an unreadable head are skipped if there are others; `find_segments` reports them.
-    """
+    """Return the sessions in a file or folder by beginning; unreadable heads are skipped."""
     found, problems = find_segments(path)
     if not found:
         raise problems[0] if problems else FileProblem(path, None, "there is no recording in it")

@@ -89,11 +89,7 @@ class Recorder:
         self._record(LostPollLine(seq=0, at=at, ms=ms, reason=clean(reason)))
 
     def run_event(self, run: str, run_id: str, entry: int, at: datetime, event: bytes) -> None:
-        """Record an event of a run's journal, at the time at which the journal received it.
-
-        A recorder that reads the journal from time to time comes to know an event later. An event
-        older than the last answered poll gets the time of that poll.
-        """
+        """Record an event of a run's journal; one older than the last poll gets its time."""
         age_ms = max(0, wall_ms(self._clock.now()) - wall_ms(at))
         ms = max(self._last_poll_ms, to_ms(self._clock.monotonic()) - age_ms)
         self._record(

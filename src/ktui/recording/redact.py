@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -108,18 +108,10 @@ _WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
 """The author of a command: user@host (pid)."""
 
 
-class NameHider(Protocol):
-    """Hides names."""
-
-    def hide(self, kind: str, name: str) -> str: ...
-
-    def text(self, text: str) -> str: ...
-
-
 _ANYTHING = msgspec.json.Decoder()
 
 
-def redact_event(event: bytes, names: NameHider) -> bytes:
+def redact_event(event: bytes, names: Redaction) -> bytes:
     """Return an event, as JSON, without names. Values under unknown keys count as free text."""
     try:
         return msgspec.json.encode(_hidden("", decode_untrusted(_ANYTHING, event), names))
@@ -127,7 +119,7 @@ def redact_event(event: bytes, names: NameHider) -> bytes:
         raise msgspec.DecodeError("nested too deep") from None
 
 
-def _hidden(key: str, value: Any, names: NameHider) -> Any:
+def _hidden(key: str, value: Any, names: Redaction) -> Any:
     match value:
         case str():
             return _hidden_word(key, value, names)
@@ -141,7 +133,7 @@ def _hidden(key: str, value: Any, names: NameHider) -> Any:
     return value
 
 
-def _hidden_word(key: str, value: str, names: NameHider) -> str:
+def _hidden_word(key: str, value: str, names: Redaction) -> str:
     if key in _KEPT:
         return value
     if key in _KINDS:
@@ -152,7 +144,7 @@ def _hidden_word(key: str, value: str, names: NameHider) -> str:
     return f"{names.hide('user', who[1])}@{names.hide('host', who[2])}{who[3] or ''}"
 
 
-def _hidden_key(key: str, names: NameHider) -> str:
+def _hidden_key(key: str, names: Redaction) -> str:
     """Keep plain keys: fields and states are plain words, and nothing else is a key so far."""
     return key if all(map(is_plain, key.split("_"))) else names.text(key)
 
@@ -252,11 +244,7 @@ _CLUSTER = "cluster"
 
 
 class Redaction:
-    """Hides names in lines. Hidden names are recognized in later free texts, too.
-
-    Args:
-        key: the HMAC key. While it is secret, nobody can find out the names.
-    """
+    """Hides names in lines, and in later free texts; a secret `key` keeps them from anybody."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key

@@ -252,10 +252,7 @@ class Tape:
 
 
 def clock_shift_ms(axis: Axis, head: Head) -> int:
-    """Return the milliseconds to add to a session's times to bring them to an axis.
-
-    0 where both have the same clock: then wall and monotonic time differ alike.
-    """
+    """Return the milliseconds from a session's clock to an axis; 0 if it is the same clock."""
     shift = (head.at - head.ms) - (axis.at - axis.ms)
     return 0 if abs(shift) <= SAME_CLOCK_MS else shift
 

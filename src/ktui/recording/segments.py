@@ -88,18 +88,13 @@ def segment_path(session: Path, segment: int) -> Path:
 
 
 def files_under(path: Path) -> Iterator[Path]:
-    """Yield possible segments: the named file, or every path in a folder with a segment's name.
-
-    A path that is no file, or cannot be read, shows when it is opened.
-    """
+    """Yield the named file, or every path under a folder that is named as a segment."""
     if os.path.isdir(path):  # noqa: PTH112 - Path's own raises where it may not look
-        yield from sorted(each for each in path.rglob("*") if _has_segment_name(each))
+        yield from sorted(
+            each for each in path.rglob("*") if each.name.removesuffix(UNFINISHED).endswith(CLOSED)
+        )
     else:
         yield path
-
-
-def _has_segment_name(path: Path) -> bool:
-    return path.name.removesuffix(UNFINISHED).endswith(CLOSED)
 
 
 GZIP = 16 + zlib.MAX_WBITS

@@ -62,11 +62,7 @@ def is_live(session: Path) -> bool:
 
 
 def remove_segments(segments: Iterable[StoredSegment]) -> Removal:
-    """Remove segments in the given order.
-
-    A segment that has changed since it was found stays, and so does one of a session that turns out
-    to be live. None of them is a problem.
-    """
+    """Remove segments; one changed since, or of a session that is live, stays."""
     removed: list[StoredSegment] = []
     problems: list[FileProblem] = []
     live: dict[Path, bool] = {}
@@ -169,7 +165,6 @@ def choose_segments(
     """Choose which segments go.
 
     Args:
-        now_ms: wall time, milliseconds since 1970.
         needed_for: returns why a segment must stay although it is beyond the limits; None if it
             may go. It is called for no other segment.
     """

@@ -162,11 +162,7 @@ def is_held(unfinished: Path) -> bool:
 
 @contextmanager
 def abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
-    """Open a segment that no recorder holds, and keep others from sealing it meanwhile.
-
-    Yields:
-        The file; None for a segment that a recorder holds, or may have just begun.
-    """
+    """Open a segment that no recorder holds, and keep others from sealing it; else None."""
     with open_recording_file(unfinished) as file:
         # A recorder locks its file before it writes anything, so an empty one may be just begun.
         status = os.fstat(file.fileno())

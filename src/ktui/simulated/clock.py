@@ -92,9 +92,7 @@ class ScaledClock(PausableClock):
     """A clock that runs `speed` times as fast as real time from now on, and can be paused.
 
     Args:
-        speed: seconds of this clock per real second.
         at: the wall time at which it begins; None for that of real time.
-        from_s: its first monotonic second.
         real: the clock of real time; None for one that stands while the machine sleeps, for a
             simulation would have to catch up with all those hours.
     """
@@ -137,5 +135,5 @@ class CallSchedule:
     def next_s(self) -> float:
         return self._entries[0][0] if self._entries else math.inf
 
-    def take(self) -> ScheduledCall:
+    def pop_next(self) -> ScheduledCall:
         return heapq.heappop(self._entries)[2]

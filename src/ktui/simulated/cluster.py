@@ -134,10 +134,7 @@ def _stop(cluster: SimulatedCore, broker: int, spell: int) -> None:
 
 
 def _start(cluster: SimulatedCore, broker: int) -> None:
-    """Start a broker. It cannot register before its previous session has ended.
-
-    Until then the controller takes it for a duplicate (DUPLICATE_BROKER_REGISTRATION).
-    """
+    """Start a broker once its session has ended: before, it is refused as a duplicate."""
     before = cluster.machines.power(broker)
     if before is Power.UP and cluster.controller.is_stopping(broker):
         gone_s = max(cluster.now_s + cluster.spec.shutdown_s, cluster.controller_from_s)

@@ -271,7 +271,7 @@ class SimulatedCore(ABC):
         while (next_s := self.next_event_s) <= until_s:
             self._flow_to(next_s)
             while self._due.next_s <= self.now_s:
-                self._due.take()()
+                self._due.pop_next()()
             self.note_members()
         self._flow_to(until_s)
         self.metadata.learn(self.now_s)

@@ -1,8 +1,4 @@
-"""Consumer groups with one static member, as Kafka's coordinators keep them.
-
-Joining is one step here (JoinGroup and SyncGroup together), so a group is always settled.
-The behaviour is that measured on brokers of 3.9.1 and 4.3.1: docs/owning.md.
-"""
+"""Consumer groups with one static member, as measured on 3.9.1 and 4.3.1 (docs/owning.md)."""
 
 from __future__ import annotations
 

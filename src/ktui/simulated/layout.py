@@ -29,23 +29,13 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     copy_in: float = math.inf
     """The most that copies bring into the broker, beside the traffic of replicas in sync."""
     copy_half_at: float = 0.0
-    """The number of copies at once that bring in half of `copy_in`: of n copies, n / (n + this).
-
-    A follower asks for at most 1 MiB of a partition at a time, so a single copy waits a lot.
-    """
+    """The copies at once that bring in half of `copy_in`: of n copies, n / (n + this)."""
     copy_most_at: float = math.inf
     """The number of copies at once beyond which more of them bring in no more."""
     copy_sends: float = 0.0
-    """What a copy that leaves the broker takes of it, as a part of one that comes in.
-
-    0 where only receivers limit copies. Else the busier end of a copy does, as forecasts have it
-    (`speed.copies`): the twins of a rehearsal are made so.
-    """
+    """What a copy that leaves takes, as a part of one that comes in; 0 if only receivers limit."""
     throttle_share: float = 1.0
-    """The share of a replication throttle that copies get.
-
-    A follower drops a batch that its fetch cuts off, and copies it again. The throttle counts both.
-    """
+    """The share of a throttle that copies get: batches that a fetch cuts off count twice."""
     disk_bytes: int = 1_000 * GIB
     log_dirs: int = 1
     relative_log_dirs: bool = False
@@ -127,10 +117,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_s: float = 2.0
     """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
     copy_start_s: float = 0.0
-    """From the decision to add a replica to the first bytes that it copies.
-
-    Its broker has to learn of it, and ends the fetch first in which it waits for other data.
-    """
+    """From adding a replica to its first bytes: its broker has to learn of it."""
     metadata_lag_s: float = 0.1
     """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
     auto_leader_rebalance: bool = True
@@ -196,163 +183,133 @@ class Machines:
         return tuple(sorted(broker for broker, has in self._power.items() if has is power))
 
 
-class Kill(msgspec.Struct, frozen=True):
+class OutsideEvent(msgspec.Struct, frozen=True):
+    """Something that happens to a cluster from outside."""
+
+
+class Kill(OutsideEvent, frozen=True):
     """A broker loses power: fenced when its session times out."""
 
     broker: int
 
 
-class Shutdown(msgspec.Struct, frozen=True):
+class Shutdown(OutsideEvent, frozen=True):
     """A broker is stopped properly: it gives up leadership, leaves its ISRs, and then stops."""
 
     broker: int
 
 
-class Start(msgspec.Struct, frozen=True):
+class Start(OutsideEvent, frozen=True):
     """A killed or stopped broker comes back with the data that it had."""
 
     broker: int
 
 
-class Hang(msgspec.Struct, frozen=True):
+class Hang(OutsideEvent, frozen=True):
     """A broker stops answering, as on SIGSTOP: fenced when its session times out."""
 
     broker: int
 
 
-class Resume(msgspec.Struct, frozen=True):
+class Resume(OutsideEvent, frozen=True):
     """A hanging broker resumes."""
 
     broker: int
 
 
-class Slow(msgspec.Struct, frozen=True):
+class Slow(OutsideEvent, frozen=True):
     """A broker's network and disk run at this share of their capacity; 1 restores them."""
 
     broker: int
     share: float
 
 
-class FillDisk(msgspec.Struct, frozen=True):
-    """Other data fills a broker's disk down to `leave` free bytes, or makes room again.
-
-    A broker whose disk is full goes down.
-    """
+class FillDisk(OutsideEvent, frozen=True):
+    """Other data fills a broker's disk down to `leave` free bytes; full, the broker goes down."""
 
     broker: int
     leave: int
 
 
-class FailLogDir(msgspec.Struct, frozen=True):
-    """A log dir of a live broker fails for good, and its replicas are lost to the broker.
-
-    Without its first log dir, which has the metadata log, a broker goes down.
-    """
+class FailLogDir(OutsideEvent, frozen=True):
+    """A log dir of a live broker fails for good; without its first one a broker goes down."""
 
     broker: int
     path: str
 
 
-class ChangeController(msgspec.Struct, frozen=True):
+class ChangeController(OutsideEvent, frozen=True):
     """Another controller takes over; earlier decisions stand."""
 
 
-class SetInbound(msgspec.Struct, frozen=True):
+class SetInbound(OutsideEvent, frozen=True):
     """Producers change their rate to each partition of a topic, in bytes per second."""
 
     topic: str
     inbound: float
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(OutsideEvent, frozen=True):
     """Producers write this many messages to a partition, all at once."""
 
     tp: TopicPartition
     messages: int
 
 
-class CreateTopic(msgspec.Struct, frozen=True):
+class CreateTopic(OutsideEvent, frozen=True):
     """A topic is created; an earlier, deleted topic of this name is a different one."""
 
     topic: TopicSpec
 
 
-class DeleteTopic(msgspec.Struct, frozen=True):
+class DeleteTopic(OutsideEvent, frozen=True):
     """A topic is deleted, also in the middle of its moves."""
 
     topic: str
 
 
-class Alter(msgspec.Struct, frozen=True):
+class Alter(OutsideEvent, frozen=True):
     """Another tool starts reassignments, or cancels them with None. Refusals go nowhere."""
 
     targets: dict[TopicPartition, tuple[int, ...] | None]
 
 
-class ElectLeaders(msgspec.Struct, frozen=True):
+class ElectLeaders(OutsideEvent, frozen=True):
     """Another tool elects preferred leaders."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-class AlterConfigs(msgspec.Struct, frozen=True):
+class AlterConfigs(OutsideEvent, frozen=True):
     """Another tool changes settings."""
 
     changes: tuple[ConfigChange, ...]
 
 
-class LoseRequest(msgspec.Struct, frozen=True):
+class LoseRequest(OutsideEvent, frozen=True):
     """Our next change never arrives, so no answer comes."""
 
 
-class LoseAnswer(msgspec.Struct, frozen=True):
+class LoseAnswer(OutsideEvent, frozen=True):
     """Our next change takes effect, and its answer is lost."""
 
 
-class DelayRequest(msgspec.Struct, frozen=True):
+class DelayRequest(OutsideEvent, frozen=True):
     """Our next change is not answered in time, and takes effect `by_s` seconds later."""
 
     by_s: float
 
 
-class Deny(msgspec.Struct, frozen=True):
-    """The principal loses a permission, named like the port's method, such as "log_dirs".
-
-    Without "describe_quorum" a client cannot know how old metadata is.
-    """
+class Deny(OutsideEvent, frozen=True):
+    """The principal loses a permission, named like the port's method, such as "log_dirs"."""
 
     call: str
 
 
-class Allow(msgspec.Struct, frozen=True):
+class Allow(OutsideEvent, frozen=True):
     """The principal has the permission again."""
 
     call: str
-
-
-OutsideEvent = (
-    Kill
-    | Shutdown
-    | Start
-    | Hang
-    | Resume
-    | Slow
-    | FillDisk
-    | FailLogDir
-    | ChangeController
-    | SetInbound
-    | Append
-    | CreateTopic
-    | DeleteTopic
-    | Alter
-    | ElectLeaders
-    | AlterConfigs
-    | LoseRequest
-    | LoseAnswer
-    | DelayRequest
-    | Deny
-    | Allow
-)
 
 
 class ScheduledEvent(msgspec.Struct, frozen=True):

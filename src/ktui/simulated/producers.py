@@ -56,10 +56,7 @@ class _Wait(NamedTuple):
 
 
 class Producers:
-    """Draw how long records wait, second by second, from `start` on.
-
-    Seconds are those since the cluster's first moment.
-    """
+    """Draw how long records wait, each second from `start` on."""
 
     problem = "the canary has not written for long enough"
 
@@ -87,11 +84,7 @@ class Producers:
             self._core.at(self._core.now_s + 1, self._second)
 
     def percentiles_s(self, percent: float) -> Mapping[int, float]:
-        """Return what a canary measures: the percentile of each broker's last window.
-
-        A canary's own partitions are not moved: it feels how busy machines are, and none of the
-        waits of partitions whose replicas move.
-        """
+        """Return what a canary measures: its partitions never move, and feel busy machines only."""
         return percentiles_s(list(self.seconds)[-WINDOW_S:], percent)
 
     def _decided(self, change: RecordChange) -> None:
@@ -170,10 +163,7 @@ def _overlap(wait: _Wait, since_s: float, until_s: float) -> float:
 
 
 def percentiles_s(seconds: Sequence[Second], percent: float) -> Mapping[int, float]:
-    """Return the percentile of each broker by its machine, in seconds, without the waits.
-
-    Empty where fewer than `WINDOW_S` seconds are given.
-    """
+    """Return each broker's percentile in seconds, without waits; empty below `WINDOW_S`."""
     if len(seconds) < WINDOW_S:
         return {}
     of: dict[int, list[float]] = {}

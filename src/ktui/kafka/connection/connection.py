@@ -192,11 +192,7 @@ _SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
 
 
 class Connection:
-    """The settings of one cluster's connection, under librdkafka's names.
-
-    Immutable. Neither `repr` nor an error shows a secret. `warnings` are sentences about settings
-    that have no effect.
-    """
+    """The settings of one cluster's connection, by librdkafka's names; never shows a secret."""
 
     def __init__(
         self,

@@ -114,10 +114,7 @@ CANONICAL = {name: p.name for p in _TABLE for name in (p.name, *p.aliases)}
 
 
 def may_be_ignored(name: str) -> bool:
-    """Whether a client file's setting may be ignored: serializers, acks, fetch sizes, ...
-
-    An unknown security setting may not be ignored, except for Java's fine tuning.
-    """
+    """Whether a client file's setting may be ignored: any but security, and Java's fine tuning."""
     return not name.startswith(_SECURITY) or name.startswith(_HARMLESS_SECURITY)
 
 

@@ -163,11 +163,7 @@ def from_mapping(
 
 
 def from_file(path: Path) -> tuple[dict[str, RawSetting], list[str]]:
-    """Read a client properties file, Java's or librdkafka's.
-
-    Returns:
-        The settings, and the names of those that a connection does not use.
-    """
+    """Read a client properties file; return its settings, and the names that are not used."""
     given, ignored = {}, []
     for key, value, line in read_entries(path):
         where = f"{path}:{line}"

@@ -1,7 +1,4 @@
-"""The topic and broker settings that matter to a reassignment: reading and changing them.
-
-The requests are DescribeConfigs and IncrementalAlterConfigs.
-"""
+"""Requests that read and change settings: DescribeConfigs and IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
@@ -94,11 +91,7 @@ async def read_settings(
     resources: Sequence[ConfigResource],
     names: Collection[str],
 ) -> SettingsAnswer:
-    """Read the present settings of resources.
-
-    Args:
-        names: the settings to return; if empty, those set on the resource itself.
-    """
+    """Read the settings `names` of resources; if empty, those set on the resource itself."""
     scopes = [(_KINDS[resource.scope], resource.name) for resource in resources]
     try:
         answer = await ask(partial(_describe_request, scopes, list(names) or None))

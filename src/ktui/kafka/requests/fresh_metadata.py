@@ -37,7 +37,7 @@ _ONE_BROKER_WITHIN_S = 2.0
 _PAUSE_S = 0.02
 _PROGRESS_LIMIT_S = 1.0
 """Seconds for a broker to report how far it has read; another broker may be as far."""
-_versions_request = partial(
+versions_request = partial(
     ApiVersionsRequest,
     client_software_name="ktui",
     client_software_version="0",
@@ -46,11 +46,7 @@ _versions_request = partial(
 
 
 class UpToDateBrokers:
-    """The brokers that know everything that was answered before a given moment.
-
-    Args:
-        offset: of the last record that was decided by that moment.
-    """
+    """The brokers that know the record at `offset`, the last that was decided by some moment."""
 
     def __init__(self, wire: Wire, offset: int) -> None:
         self._wire = wire
@@ -115,7 +111,7 @@ class UpToDateBrokers:
 
     async def _metadata_offset(self, broker: int) -> int:
         answer = await self._wire.ask(
-            _PROGRESS, _versions_request, broker=broker, limit_s=_PROGRESS_LIMIT_S
+            _PROGRESS, versions_request, broker=broker, limit_s=_PROGRESS_LIMIT_S
         )
         offset = answer.finalized_features_epoch
         if offset is None or offset < 0:

@@ -1,7 +1,4 @@
-"""Requests about consumer groups with one static member, and readers of their answers.
-
-They use the classic group protocol. Every broker speaks it, and no setting can switch it off.
-"""
+"""Requests about groups with one static member, in the classic protocol: every broker has it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +18,6 @@ from kafka.protocol.admin.topics import (
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from ktui.cluster.broker import FutureReplica, LogDir, ReplicaDir
 from ktui.cluster.errors import ClusterError, NotAuthorized
@@ -27,6 +25,7 @@ from ktui.cluster.kafka_error import KafkaError, error_of
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
+from ktui.kafka.requests.fresh_metadata import versions_request
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire
@@ -40,12 +39,6 @@ _PATIENCE_S = 1.0
 """Seconds in which brokers tell their versions: a poll waits for this, once a minute."""
 _PURPOSE = Purpose("asking for the metadata version")
 
-_versions_request = partial(
-    ApiVersionsRequest,
-    client_software_name="ktui",
-    client_software_version="0",
-    min_version=3,
-)
 TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
 """The target replicas of each partition; None cancels its reassignment."""
 
@@ -75,7 +68,7 @@ class RulesInForce:
 
     async def _fetch(self, brokers: Collection[int]) -> ReassignmentRules:
         try:
-            answer = await self._wire.ask(_PURPOSE, _versions_request)
+            answer = await self._wire.ask(_PURPOSE, versions_request)
         except ClusterError:
             return ReassignmentRules()
         levels = {f.name: f.max_version_level for f in answer.finalized_features or ()}
@@ -97,7 +90,7 @@ class RulesInForce:
     async def _newest_known(self, broker: int) -> int | None:
         try:
             answer = await self._wire.ask(
-                _PURPOSE, _versions_request, broker=broker, limit_s=_PATIENCE_S
+                _PURPOSE, versions_request, broker=broker, limit_s=_PATIENCE_S
             )
         except ClusterError:
             return None
@@ -245,10 +238,7 @@ def read_log_dirs(
 
 
 def error_for_empty(broker: int, version: int, purpose: Purpose) -> ClusterError:
-    """Return the error for an answer without log dirs: every broker has one at least.
-
-    From version 3 on brokers refuse a principal without permission; before, they leave all out.
-    """
+    """Return the error for an answer without log dirs; from version 3 on brokers refuse instead."""
     where = f"broker {broker}"
     if version < _REFUSES:
         fix = error_codes.permission_fix(purpose.needs)

@@ -52,11 +52,7 @@ class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):
 
 
 class Sender(Generic[Part]):
-    """Sends changes of one kind, each of them once.
-
-    Args:
-        needs: the permission to change one part; by default that of `purpose`.
-    """
+    """Sends changes of one kind, each once; `needs` is the permission to change a part."""
 
     def __init__(
         self,

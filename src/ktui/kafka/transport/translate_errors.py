@@ -271,11 +271,7 @@ _MOST_FAILURES = 2
 
 
 class Attempts:
-    """The attempts of one call, bounded by its time and by two for each node.
-
-    Args:
-        hasty: whether to ask another node while the first answer may still come.
-    """
+    """The attempts of one call, at most two a node; `hasty` asks others while one may answer."""
 
     def __init__(
         self, limit_s: float, *, hasty: bool = False, leave: SendDeadline = ANY_TIME

@@ -112,10 +112,7 @@ def _assignment(before: Registration, wish: RequestedChange) -> _Assignment:
 
 
 def _completed(now: _Assignment, rules: VersionRules) -> _Assignment:
-    """Complete the reassignment if the replicas it waits for are in the ISR.
-
-    No version checks min.insync.replicas here.
-    """
+    """Complete the reassignment if its replicas are in the ISR, whatever min.insync.replicas."""
     if not (now.adding or now.removing):
         return now
     isr = tuple(b for b in now.isr if b not in now.removing)
@@ -251,12 +248,7 @@ def request_move(
 def request_cancel(
     tp: TopicPartition, known: Registration, *, unclean: bool
 ) -> RequestedChange | WriteResult:
-    """Request the replicas that are not being added, in their present order.
-
-    Args:
-        unclean: whether an unclean leader election is allowed. A cancel leads to one if only
-            adding replicas are in sync.
-    """
+    """Cancel: keep the replicas that are not being added; `unclean` if none of them is in sync."""
     if not known.reassigning:
         return NOTHING_TO_CANCEL
     replicas = tuple(b for b in known.replicas if b not in known.adding)
@@ -288,10 +280,7 @@ def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | N
 def first_record(
     topic: TopicSpec, partition: int, brokers: Assignable
 ) -> Registration | WriteResult:
-    """Return the record of a partition when its topic is created, or Kafka's refusal.
-
-    Replicas that are up are in sync, and the first of them leads, unless the topic says otherwise.
-    """
+    """Return a new partition's record, or a refusal; replicas that are up begin in sync."""
     replicas, start, members = topic.replicas[partition], topic.start, brokers.members
     isr = start.isr.get(partition) or tuple(filter(members.may_lead, replicas))
     if not isr:
@@ -323,9 +312,6 @@ def new_partitions(
 
     They have as many replicas as the first partition that Kafka finds, even while a reassignment
     has made that one's list longer.
-
-    Args:
-        assignment: the replicas of each new partition; None to place them here.
     """
     begin = len(topic.partitions)
     if count - begin > ADDED:

@@ -111,17 +111,11 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one version, on a cluster that was formatted with that version."""
 
     completes_without_kept: bool
-    """Whether a reassignment that does not shrink waits only for the replicas that it adds.
-
-    Before 4.3 every reassignment waits for all replicas of its target to be in the ISR.
-    """
+    """Whether a reassignment that grows waits for added replicas only (4.3); before, for all."""
     eligible_leader_replicas: bool
     """Whether there is an ELR (KIP-966): eligible.leader.replicas.version is 1 from 4.1."""
     starting_leaves_out: bool
-    """Whether a broker that registers again is removed from the ISRs that it is still in.
-
-    Other leaders are then elected (from 4.0).
-    """
+    """Whether a broker that registers again leaves its ISRs, and others are elected (4.0)."""
     guards_replication_factor: bool
     """Whether brokers respect allow_replication_factor_change (KIP-860, from 4.1)."""
     tells_fenced_brokers: bool
@@ -222,13 +216,12 @@ class Configs:
         _check_broker(new)
         self._check_min_isr(resource, changes)
         self._check_cordoned(resource, new)
-        if resource != _EVERY_BROKER and not self._has(resource.name):
+        if resource != _EVERY_BROKER and not (
+            resource.name.isdecimal() and int(resource.name) in self._registered
+        ):
             words = f"No node with id {resource.name} found."
             raise ConfigRefused(KafkaError.BROKER_ID_NOT_REGISTERED, words)
         return new
-
-    def _has(self, broker: str) -> bool:
-        return broker.isdecimal() and int(broker) in self._registered
 
     def _check_topic(self, values: Mapping[str, str]) -> None:
         for key in values:
@@ -276,11 +269,7 @@ class Configs:
             raise ConfigRefused(KafkaError.INVALID_REQUEST, words)
 
     def cordoned(self, broker: int) -> frozenset[str]:
-        """Return the log dirs of a broker that are cordoned.
-
-        Kafka compares the setting with log.dirs as configured, so it cordons no relative path
-        (KAFKA-20901).
-        """
+        """Return the cordoned log dirs; Kafka cordons no relative path (KAFKA-20901)."""
         resource, spec = broker_resource(broker), self._brokers[str(broker)]
         if not self._rules.cordons_log_dirs or spec.relative_log_dirs:
             return frozenset()

@@ -41,11 +41,7 @@ ELECTIONS = 1_000
 
 
 class Controller:
-    """The records of a cluster, changed by the KRaft rules of one version.
-
-    Args:
-        notify: called with each change of a partition's record, once and in order.
-    """
+    """The records of a cluster by the KRaft rules of one version; `notify` gets each change."""
 
     def __init__(
         self, spec: ClusterSpec, notify: Callable[[RecordChange], None], *, seed: int = 0
@@ -148,10 +144,7 @@ class Controller:
         return frozenset(self._members.registered)
 
     def unregister(self, broker: int) -> WriteResult:
-        """Remove a broker's registration, whether it is up or not.
-
-        The broker leaves every ISR, but partitions keep it among their replicas.
-        """
+        """Remove a broker's registration; it leaves every ISR, but stays among the replicas."""
         if broker not in self._members.registered:
             return configs.not_registered(broker)
         self._members.unregister(broker)
@@ -257,14 +250,7 @@ class Controller:
         return configs.NOT_AVAILABLE if after is None else after
 
     def alter_isr(self, tp: TopicPartition, isr: Brokers, leader: int) -> str | None:
-        """Change the ISR on behalf of a partition's leader (AlterPartition, KIP-497).
-
-        The change may complete a reassignment.
-
-        Returns:
-            Kafka's name for the error; None for success. NEW_LEADER_ELECTED is not a refusal: the
-            ISR is changed, and that completed a reassignment that removes the leader.
-        """
+        """Change the ISR for a leader (KIP-497). NEW_LEADER_ELECTED is no refusal."""
         known = self.get(tp)
         if known is None:
             return (
@@ -304,10 +290,7 @@ class Controller:
         return len(some)
 
     def alter_configs(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
-        """Change settings incrementally, all of one resource together or not at all (KIP-339).
-
-        A changed min.insync.replicas empties the ELRs that rely on the old value.
-        """
+        """Change settings (KIP-339); a changed min.insync.replicas empties ELRs that rely on it."""
         concerned = dict.fromkeys(c.resource for c in changes if c.key == MIN_ISR)
         before = {resource: self.configs.of(resource).get(MIN_ISR) for resource in concerned}
         results = self.configs.alter(changes)

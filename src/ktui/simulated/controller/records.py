@@ -48,10 +48,7 @@ class RecordChange(msgspec.Struct, frozen=True):
 
 
 class Membership:
-    """The registered brokers, all of them up at first but those that are down.
-
-    Only an active broker may lead and be in ISRs: one that is neither fenced nor shutting down.
-    """
+    """The registered brokers. Only active ones may lead: neither fenced nor shutting down."""
 
     def __init__(self, brokers: Iterable[int], down: Collection[int] = ()) -> None:
         self.registered = set(brokers)
@@ -71,10 +68,7 @@ class Membership:
         self.active.discard(broker)
 
     def unfence(self, broker: int) -> None:
-        """Mark a broker as up; one that is shutting down stays inactive until it registers.
-
-        Does nothing for an unregistered broker: the controller takes no heartbeat from it.
-        """
+        """Mark a registered broker as up; one shutting down stays inactive until it registers."""
         if broker not in self.registered:
             return
         self.fenced.discard(broker)

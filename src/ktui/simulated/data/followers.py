@@ -45,7 +45,7 @@ class Followers:
         self.ledger.put(log, self._moment.tide_s)
 
     def delete(self, log: Log) -> None:
-        self.ledger.take(log, self._moment.tide_s)
+        self.ledger.subtract(log, self._moment.tide_s)
         for broker in log.record.replicas:
             self._remove(log, broker)
 
@@ -152,7 +152,7 @@ class Followers:
         return late
 
     def _take_out(self, log: Log) -> None:
-        self.ledger.take(log, self._moment.tide_s)
+        self.ledger.subtract(log, self._moment.tide_s)
         log.settle(self._moment.tide_s)
 
     def _assign(self, log: Log, record: Registration) -> None:

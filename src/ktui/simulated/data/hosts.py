@@ -18,10 +18,7 @@ STORAGE_ERROR = KafkaError.KAFKA_STORAGE_ERROR
 
 
 class LogDirs:
-    """One broker's log dirs, and the replicas in each.
-
-    A broker with a single log dir keeps no list of its replicas, which may be very many.
-    """
+    """One broker's log dirs and their replicas; a single log dir keeps no list of them."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self.paths = paths
@@ -41,10 +38,7 @@ class LogDirs:
         self._remembered.clear()
 
     def place(self, log: Log) -> None:
-        """Put a new replica into the remembered log dir, or into the one with the fewest replicas.
-
-        A lost replica that is assigned again stays lost.
-        """
+        """Put a new replica into the remembered or the emptiest log dir; a lost one stays lost."""
         if len(self.paths) > 1 and log not in self.lost:
             path = self._remembered.pop(log.tp, None)
             if path is None or path in self.failed:
@@ -106,7 +100,7 @@ class Ledger:
                 log.growth = 0.0
         self._count(log, tide_s, 1)
 
-    def take(self, log: Log, tide_s: float) -> None:
+    def subtract(self, log: Log, tide_s: float) -> None:
         self._stop_full(tide_s)
         self._count(log, tide_s, -1)
         log.growth = 0.0

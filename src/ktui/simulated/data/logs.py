@@ -73,10 +73,7 @@ class ReplicationThrottle:
 
 
 ChannelKey = tuple[int, int, bool, bool]
-"""Source broker, destination broker, and whether the follower's and leader's throttles bind.
-
-A copy from log dir to log dir has the same broker twice.
-"""
+"""Source, destination (the same from dir to dir), and whether follower's and leader's bind."""
 
 
 class FlowChannel(Protocol):
@@ -187,10 +184,7 @@ class Log(msgspec.Struct, gc=False, eq=False):
 
 
 class Flow(msgspec.Struct, eq=False):
-    """A replica that is not in step, or its copy in another log dir.
-
-    It copies through a channel, or stands still without one.
-    """
+    """A replica that is not in step, or its copy in another log dir; still without a channel."""
 
     log: Log
     broker: int

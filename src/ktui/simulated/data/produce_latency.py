@@ -63,9 +63,6 @@ def latency(model: LatencyModel, leader: float, followers: Collection[float]) ->
 
     They wait in the leader and then in the slowest of the followers in sync; the latest of them for
     the busiest broker of all.
-
-    Args:
-        leader: the share of its time for which the leader is busy, 0 to 1.
     """
     slowest = max(followers, default=0.0)
     median_s = model.rest_s * (_slower(model, leader) + _slower(model, slowest)) / 2

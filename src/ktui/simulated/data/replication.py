@@ -22,20 +22,14 @@ from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
-    """A follower outside the ISR has caught up, so its leader asks to add it to the ISR.
-
-    Reported again each second until the controller has added it.
-    """
+    """A follower caught up: reported each second until the controller adds it to the ISR."""
 
     tp: TopicPartition
     broker: int
 
 
 class FellBehind(msgspec.Struct, frozen=True):
-    """A follower in the ISR has lagged for too long, so its leader asks to remove it.
-
-    Reported again after the same time if the controller leaves it in.
-    """
+    """A follower in the ISR lagged too long: reported again if the controller leaves it in."""
 
     tp: TopicPartition
     broker: int
@@ -156,11 +150,7 @@ class Replication:
         leader: float | None,
         log_dir: float | None = None,
     ) -> None:
-        """Set a broker's replication throttles, in bytes per second; None lifts one.
-
-        A throttle lowered below the current flow lets nothing through at first. It opens when the
-        average over the window of 11 s is below the new rate.
-        """
+        """Set throttles in bytes a second; None lifts one. A lowered one opens after its window."""
         self._next_s = None
         flowing = self._sharing.throttled(broker)
         throttles = zip(
@@ -309,7 +299,11 @@ class Replication:
             return []
         self._next_s = None
         self._followers.start_due()
-        return [*self._caught_up(), *self._fell_behind(), *map(DiskFull, self._disks.full())]
+        return [
+            *self._caught_up(),
+            *[FellBehind(f.log.tp, f.broker) for f in self._followers.lagging()],
+            *map(DiskFull, self._disks.full()),
+        ]
 
     def _turn(self, broker: int, *, up: bool) -> None:
         host = self._hosts[broker]
@@ -376,9 +370,6 @@ class Replication:
             elif self._followers.catch_up(flow):
                 caught_up.append(CaughtUp(flow.log.tp, flow.broker))
         return caught_up
-
-    def _fell_behind(self) -> list[FellBehind]:
-        return [FellBehind(f.log.tp, f.broker) for f in self._followers.lagging()]
 
 
 def _differing(topic: TopicLogs, before: ThrottledReplicas, after: ThrottledReplicas) -> set[int]:

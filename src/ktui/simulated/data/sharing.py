@@ -61,10 +61,7 @@ class Sharing:
         capacities: list[float],
         classes: list[tuple[tuple[int, ...], int]],
     ) -> None:
-        """Give each channel a resource of its own: what the busier of its brokers lets through.
-
-        Copies that a throttle binds leave their brokers time for others, so that they are no load.
-        """
+        """Give each channel what its busier broker lets through; throttled copies are no load."""
         load = defaultdict[int, float](float)
         for channel in channels:
             source, destination, follower_bound, _ = channel.key

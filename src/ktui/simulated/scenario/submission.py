@@ -1,8 +1,4 @@
-"""Submit a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
-
-Throttles are set on the followers' side only, and only for the replicas being added. Listing
-leaders or replicas in sync would slow these down too.
-"""
+"""Submit a scenario's plan: throttles of the followers being added, then all reassignments."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ Refusals = tuple[str, ...]
 async def submit_plan(
     plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock
 ) -> Refusals:
-    """Wait until the plan is due, and submit it.
-
-    Partitions that only change their order of replicas get a preferred leader election.
-    """
+    """Submit the plan once it is due; partitions only reordered get a preferred election."""
     await clock.sleep(plan.start_s)
     refused = [*await _set_throttles(plan, spec, writer)]
     current = _current(spec)

@@ -25,13 +25,7 @@ def alternate_racks(racks: Racks) -> list[int]:
 def place_replicas(
     partitions: int, factor: int, brokers: Sequence[int], *, first: int = 0, shifting: bool = False
 ) -> tuple[tuple[int, ...], ...]:
-    """Assign replicas to the brokers in turn, starting with partition 0 at the index `first`.
-
-    Args:
-        shifting: whether the followers move one place further from their leader with each round.
-            Kafka does so, and a broker then shares its partitions with all others. Without
-            it neighbours in `brokers` stay together.
-    """
+    """Assign replicas to brokers in turn; `shifting` moves followers each round, as Kafka does."""
     count = len(brokers)
     return tuple(
         tuple(
@@ -56,12 +50,7 @@ class TooFewBrokers(ValueError):
 def drain_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
 ) -> ScenarioTargets:
-    """Replace the brokers `off` by other brokers, the least loaded first.
-
-    Args:
-        topics: all topics of the cluster. The load of a broker is its number of replicas of the
-            topic, then of all topics.
-    """
+    """Replace brokers `off` by the least loaded: fewest replicas of the topic, then of all."""
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
     targets: ScenarioTargets = {}
@@ -69,7 +58,7 @@ def drain_targets(
         target = list(replicas)
         for place, broker in enumerate(replicas):
             if broker in off:
-                target[place] = loads.take(tp, stay, target, instead_of=broker)
+                target[place] = loads.choose(tp, stay, target, instead_of=broker)
         if tuple(target) != replicas:
             targets[tp] = tuple(target)
     return targets
@@ -88,7 +77,7 @@ def expand_targets(
         target = list(replicas)
         for turn, broker in enumerate(onto):
             share = seen / len(racks) + turn / len(onto)  # not all at the same partitions
-            if broker not in target and loads.of(broker) + 1 <= share:
+            if broker not in target and loads.load_of(broker) + 1 <= share:
                 loads.replace_fullest(target, broker, kept=onto)
         if tuple(target) != replicas:
             targets[tp] = tuple(target)
@@ -104,7 +93,7 @@ def replication_factor_targets(
     for tp, replicas in _partitions(topics, moved):
         target = list(replicas[:factor])
         while len(target) < factor:
-            target.append(loads.take(tp, racks, target))
+            target.append(loads.choose(tp, racks, target))
         if tuple(target) != replicas:
             targets[tp] = tuple(target)
     return targets
@@ -113,10 +102,7 @@ def replication_factor_targets(
 def leaders_off_targets(
     topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
 ) -> ScenarioTargets:
-    """Put another replica first where one of `off` is first, choosing the one that leads least.
-
-    A partition whose replicas are all on `off` stays as it is.
-    """
+    """Put another replica first where one of `off` is, unless all replicas are on `off`."""
     leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
     targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
@@ -148,13 +134,13 @@ class _Loads:
             self._of_topic[topic.name] = of_topic
             self._loads.update(of_topic)
 
-    def of(self, broker: int) -> int:
+    def load_of(self, broker: int) -> int:
         return self._loads[broker]
 
     def add(self, replicas: Iterable[int]) -> None:
         self._loads.update(replicas)
 
-    def take(
+    def choose(
         self,
         tp: TopicPartition,
         candidates: Iterable[int],

@@ -229,7 +229,7 @@ def add_topics(
         here = place.at(str(key))
         part = here.convert(each or {}, TopicStartPart)
         for name in names_of(here, str(key)):
-            room.take(here, topic_of(here, name, part, world), world)
+            room.occupy(here, topic_of(here, name, part, world), world)
 
 
 def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> TopicSpec:
@@ -275,7 +275,7 @@ class _Room:
         self._disks = {broker.id: broker.disk_bytes for broker in brokers}
         self._used: Counter[int] = Counter()
 
-    def take(self, place: FieldPlace, topic: TopicSpec, world: World) -> None:
+    def occupy(self, place: FieldPlace, topic: TopicSpec, world: World) -> None:
         taken: Counter[int] = Counter()
         for partition in range(len(topic.replicas)):
             size = topic.size(partition)

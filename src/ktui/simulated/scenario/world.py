@@ -23,11 +23,7 @@ MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
 
 
 class World:
-    """Brokers, topics and their settings, against which a file is checked.
-
-    Every check raises a FileProblem, with the line, for an unknown name or a value that the cluster
-    would refuse.
-    """
+    """What a file may name; each check raises a FileProblem, with the line."""
 
     def __init__(self, cluster: ClusterSpec) -> None:
         self.racks = {broker.id: broker.rack for broker in cluster.brokers}

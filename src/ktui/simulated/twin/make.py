@@ -281,12 +281,7 @@ async def take_twin(
     The state is that of the end of the measurement.
 
     Args:
-        rates: returns how fast brokers take copies in, for the id of the cluster.
         measure_s: how long inbound rates are measured; 0 for not at all.
-
-    Raises:
-        CannotSnapshot: there is no twin of this cluster.
-        ClusterError: the cluster cannot be read, or sizes may not be.
     """
     read = await _read(reader, clock, plan, measure_s)
     return make_twin(

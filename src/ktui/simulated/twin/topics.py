@@ -76,11 +76,7 @@ def message_size(states: Iterable[PartitionState], now: Moment) -> int | None:
 def inbound(
     states: Iterable[PartitionState], first: Moment, last: Moment, *, compacted: bool
 ) -> Iterator[float | None]:
-    """Yield what producers write to each partition, in bytes a second.
-
-    New messages count with the bytes of those on the disk. Where these tell nothing, the growth on
-    the disk counts. Yields None where neither is known.
-    """
+    """Yield bytes a second written to each partition: by messages, else by growth, else None."""
     for state in states:
         messages = _messages_s(state, first, last)
         if messages == 0:
@@ -150,7 +146,7 @@ class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
 def topic_spec(read: TopicRead, replicas: Replicas) -> TopicSpec:
     """Return a topic as a simulated cluster can begin with it."""
     sizes = tuple(_known(replicas.leading_size(state)) for state in read.states)
-    inbounds = tuple(_rounded(rate) for rate in read.inbound)
+    inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in read.inbound)
     alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
     spec = TopicSpec(
         name=read.name,
@@ -230,7 +226,3 @@ def _held(state: PartitionState, broker: int, size: int, replicas: Replicas) -> 
 
 def _known(size: int | None) -> int:
     return UNKNOWN_BYTES if size is None else size
-
-
-def _rounded(rate: float | None) -> float:
-    return float(round(float(f"{rate or 0.0:.{_DIGITS}g}")))
