@@ -18,13 +18,11 @@ PATIENCE = 0.75
 """The share of the poll interval that a poll waits for a slow broker, before it goes on without."""
 ONE_POLL_PATIENCE_S = 5.0
 """Seconds for a slow broker where there is a single poll, and no later one."""
-LONGEST_BACKOFF_S = 5.0
-"""Seconds until the next poll, at most, while the cluster does not answer."""
+LONGEST_BACKOFF_S = 5.0  # seconds until the next poll, at most, while the cluster does not answer
 K = TypeVar("K")
 A = TypeVar("A")
 
-DENIED_RETRY_S = 30.0
-"""Seconds before a denied request is repeated; brokers log each denial."""
+DENIED_RETRY_S = 30.0  # seconds before a denied request is repeated; brokers log each denial
 
 
 class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
@@ -44,12 +42,7 @@ class RequestsByKey(Generic[K, A]):
     """
 
     def __init__(
-        self,
-        operation: Operation,
-        clock: Clock,
-        *,
-        every_s: float = 0.0,
-        late_after_s: float = 0.0,
+        self, operation: Operation, clock: Clock, *, every_s: float = 0.0, late_after_s: float = 0.0
     ) -> None:
         self._operation = operation
         self._clock = clock

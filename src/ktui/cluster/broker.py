@@ -54,16 +54,14 @@ class FutureReplica(msgspec.Struct, frozen=True):
 
     path: str
     size: int
-    offset_lag: int | None
-    """Messages left to copy; None while the broker does not know."""
+    offset_lag: int | None  # messages left to copy; None while the broker does not know
 
 
 class ReplicaDir(msgspec.Struct, frozen=True):
     """The log dir that holds a replica, and the one that the replica is moving to."""
 
     path: str
-    size: int
-    """Bytes of the replica, without those of its future replica."""
+    size: int  # bytes of the replica, without those of its future replica
     future: FutureReplica | None = None
 
     @property
@@ -90,8 +88,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
 
     leader_throttle_rate: int | None = None
     follower_throttle_rate: int | None = None
-    log_dir_throttle_rate: int | None = None
-    """replica.alter.log.dirs.io.max.bytes.per.second."""
+    log_dir_throttle_rate: int | None = None  # replica.alter.log.dirs.io.max.bytes.per.second
     auto_leader_rebalance: bool | None = None
     leader_imbalance_check_interval_s: int | None = None
     fetch_backoff_ms: int | None = None

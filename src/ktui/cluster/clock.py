@@ -109,8 +109,7 @@ class PausableClock:
         self._speed, self._fastest = speed, fastest
         self._running = False
         self._anchor = (from_s, self._real.monotonic())
-        self._jumps = 0
-        """How often a subclass has moved the clock, which ends every sleep."""
+        self._jumps = 0  # how often a subclass has moved the clock, which ends every sleep
         self._changed = asyncio.Event()
 
     @property

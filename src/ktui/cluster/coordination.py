@@ -28,8 +28,7 @@ class CoordinatorKind(enum.StrEnum):
 
     GROUP = "group"
     TRANSACTION = "transactional id"
-    SHARE_GROUP = "share group"
-    """The state of a share group's deliveries."""
+    SHARE_GROUP = "share group"  # the state of a share group's deliveries
 
     @property
     def topic(self) -> str:
@@ -50,10 +49,8 @@ _KEPT = {
 class CoordinatedId(msgspec.Struct, frozen=True, gc=False):
     """A group, a transactional id, or a share group with one partition that it reads."""
 
-    name: str
-    """Cleaned for the terminal; so the hash cannot be computed from it."""
-    hash: int
-    """The hash that finds its partition: `java_hash` of the id, or of `share_state_key`."""
+    name: str  # cleaned for the terminal; so the hash cannot be computed from it
+    hash: int  # the hash that finds its partition: `java_hash` of the id, or of `share_state_key`
     type: str = ""
     """A group's type in lower case, as Kafka has it: `classic`, `consumer`, `share`, `streams`."""
 

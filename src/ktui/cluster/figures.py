@@ -149,8 +149,7 @@ async def topic_names(reader: ClusterReader) -> Collection[str]:
 
 SIZES_EVERY_S = 5.0
 
-STALE_S = 60.0
-"""Seconds after which figures no longer mean anything."""
+STALE_S = 60.0  # seconds after which figures no longer mean anything
 
 
 class ClusterFigures:

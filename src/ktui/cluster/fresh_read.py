@@ -136,8 +136,7 @@ async def read_cluster_and_reassignments(
 
 
 def with_reassignments(
-    states: Mapping[TopicPartition, PartitionState],
-    listed: Mapping[TopicPartition, Reassignment],
+    states: Mapping[TopicPartition, PartitionState], listed: Mapping[TopicPartition, Reassignment]
 ) -> dict[TopicPartition, PartitionState]:
     """Overlay the controller's list on metadata; `described=False` for partitions only it has."""
     merged = dict(states)

@@ -39,8 +39,7 @@ from ktui.cluster.text import clean
 _SETTLE_TRIES = 20
 _SETTLE_WAIT_S = 0.1
 _HEARTBEATS_PER_SESSION = 4
-_SIGN_S = 1.0
-"""Seconds to wait for a sign of life: ownership does not depend on it."""
+_SIGN_S = 1.0  # seconds to wait for a sign of life: ownership does not depend on it
 _LONGEST_NAME = 255
 
 
@@ -86,8 +85,7 @@ class GroupClaim:
         self._engine: Member | None = None
         self._heartbeat_due_s = 0.0
         self._held = False
-        self._turn = asyncio.Lock()
-        """Serialises joins: two at once would replace each other."""
+        self._turn = asyncio.Lock()  # serialises joins: two at once would replace each other
         self._signing: asyncio.Task[None] | None = None
 
     async def preview(self) -> ClaimPreview:

@@ -10,22 +10,16 @@ from typing import Self
 class Means(enum.Flag):
     """What follows from an error."""
 
-    DENIED = enum.auto()
-    """A permission is missing: no partition's own fault."""
-    ABSENT = enum.auto()
-    """What was asked about does not exist; a setting of it is gone with it."""
+    DENIED = enum.auto()  # a permission is missing: no partition's own fault
+    ABSENT = enum.auto()  # what was asked about does not exist; a setting of it is gone with it
     ELSEWHERE = enum.auto()
     """A read may succeed on another broker, or on the same one a moment later."""
-    UNCHANGED = enum.auto()
-    """A change had no effect for certain, so that it may be sent again."""
+    UNCHANGED = enum.auto()  # a change had no effect for certain, so that it may be sent again
     UNDECIDED = enum.auto()
     """A change may or may not have taken effect: a forwarding broker gave up, or failed over it."""
-    IN_FORCE = enum.auto()
-    """What was asked for is so already: an election, or a cancel."""
-    NOT_IN_SYNC = enum.auto()
-    """The winner of an election is not in sync: a moment later it may be."""
-    NOT_YET = enum.auto()
-    """A broker has not heard of it yet: ask again before it counts."""
+    IN_FORCE = enum.auto()  # what was asked for is so already: an election, or a cancel
+    NOT_IN_SYNC = enum.auto()  # the winner of an election is not in sync: a moment later it may be
+    NOT_YET = enum.auto()  # a broker has not heard of it yet: ask again before it counts
     NO_COORDINATOR = enum.auto()
     """Ask again, later or on another broker: the coordinator did nothing."""
     NOT_MEMBER = enum.auto()

@@ -49,8 +49,7 @@ class BoundReplica(NamedTuple):
     """A replica out of sync, and the rate that binds it."""
 
     replica: Replica
-    rate: SettingKey | None
-    """None on the leaders' side while nobody leads the partition."""
+    rate: SettingKey | None  # None on the leaders' side while nobody leads the partition
 
 
 class CatchingUp:
@@ -65,10 +64,7 @@ class CatchingUp:
     """
 
     def __init__(
-        self,
-        lists: ThrottledLists,
-        states: Iterable[PartitionState],
-        unknown: Collection[str] = (),
+        self, lists: ThrottledLists, states: Iterable[PartitionState], unknown: Collection[str] = ()
     ) -> None:
         self.unknown = frozenset(unknown)
         self._behind: defaultdict[str, dict[int, PartitionState]] = defaultdict(dict)
@@ -164,9 +160,7 @@ def _rates_of(observation: Observation) -> Iterator[tuple[SettingKey, int | None
 
 
 def _rates(
-    observation: Observation,
-    ours: Mapping[SettingKey, frozenset[str]],
-    catching_up: CatchingUp,
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]], catching_up: CatchingUp
 ) -> Iterator[SettingKey]:
     """Yield leftover rates, only while nothing moves: any move may need a rate."""
     if observation.reassigning or catching_up.unknown:

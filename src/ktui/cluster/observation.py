@@ -53,10 +53,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Mapping[TopicPartition, PartitionState]
     """Partitions being or recently reassigned, and those that the views are interested in."""
     absent: frozenset[TopicPartition] = frozenset()
-    fresh: bool = False
-    """Whether `partitions` and `absent` are proven to be no older than the list."""
-    waits_for_kept: bool = True
-    """This and the next as in `ClusterDescription`."""
+    fresh: bool = False  # whether `partitions` and `absent` are proven to be no older than the list
+    waits_for_kept: bool = True  # this and the next as in `ClusterDescription`
     refuses_cordoned: bool | None = None
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
     """Log end offsets of leaders and of replicas that are catching up."""

@@ -15,8 +15,7 @@ from ktui.cluster.coordination import GROUPS_TOPIC
 class ClusterOwner(msgspec.Struct, frozen=True, kw_only=True):
     """A state directory, as it identifies itself on the cluster, readable by anyone with access."""
 
-    state_dir: str
-    """The directory's random id: equal ids mean the same owner."""
+    state_dir: str  # the directory's random id: equal ids mean the same owner
     user: str
     host: str
     run: str
@@ -48,8 +47,7 @@ class Unowned(msgspec.Struct, frozen=True):
 class OwnedByOthers(msgspec.Struct, frozen=True):
     """Another state directory owns the cluster."""
 
-    owner: ClusterOwner | None
-    """None where the owner's note about itself cannot be read."""
+    owner: ClusterOwner | None  # None where the owner's note about itself cannot be read
     lives: bool | None
 
     def __str__(self) -> str:
@@ -88,8 +86,7 @@ class ClaimPreview(msgspec.Struct, frozen=True):
     topic: str
     makes_topic: bool | None
     permission: str
-    permitted: bool | None
-    """Whether the principal has the permission."""
+    permitted: bool | None  # whether the principal has the permission
 
 
 class ClusterClaim(Protocol):
@@ -134,8 +131,7 @@ KIND = "ktui"
 INSTANCE = "owner"
 STORE = GROUPS_TOPIC
 
-_NO_TOPICS = struct.Struct(">hii")
-"""Version, number of topics, and bytes of user data that follow."""
+_NO_TOPICS = struct.Struct(">hii")  # version, number of topics, and bytes of user data that follow
 EMPTY_ASSIGNMENT = _NO_TOPICS.pack(0, 0, 0)
 
 
@@ -165,10 +161,8 @@ class Member(NamedTuple):
 class HeartbeatAnswer(enum.Enum):
     """The answer to a member's heartbeat."""
 
-    STAYS = "stays"
-    """The sender is the group's member."""
-    REJOIN = "rejoin"
-    """The sender is a member and has to join again: the group is rebalancing."""
+    STAYS = "stays"  # the sender is the group's member
+    REJOIN = "rejoin"  # the sender is a member and has to join again: the group is rebalancing
     GONE = "gone"
     """The sender is not a member: replaced, removed, or silent for longer than its session."""
 
@@ -186,8 +180,7 @@ class GroupDescription(msgspec.Struct, frozen=True):
     """A consumer group, as anybody sees it. A group that does not exist has no members."""
 
     kind: str
-    settled: bool
-    """False while a member is joining; brokers show no metadata then."""
+    settled: bool  # False while a member is joining; brokers show no metadata then
     members: tuple[MemberDescription, ...]
     permitted: bool | None = None
     """Whether the reader may join the group; None where brokers do not report it."""

@@ -54,16 +54,14 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
     """
 
     tp: TopicPartition
-    topic_id: str | None
-    """URL-safe base64 of the 16 bytes, as Kafka's own tools print it."""
+    topic_id: str | None  # URL-safe base64 of the 16 bytes, as Kafka's own tools print it
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int | None
     leader_epoch: int | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    offline: tuple[int, ...] = ()
-    """Replicas on brokers that are down, or whose log dir has failed."""
+    offline: tuple[int, ...] = ()  # replicas on brokers that are down, or whose log dir has failed
     elr: tuple[int, ...] | None = None
     """Eligible leader replicas (KIP-966); None where the cluster does not report them."""
     described: bool = True

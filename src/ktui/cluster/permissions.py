@@ -13,8 +13,7 @@ class Grant(NamedTuple):
 
     resource: str
     operation: str
-    purpose: str
-    """The actions that need the permission, as words that follow "cannot"."""
+    purpose: str  # the actions that need the permission, as words that follow "cannot"
     writes: bool = False
     vital: bool = False
 

@@ -29,8 +29,7 @@ REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
 ALL = "*"
-LONGEST_LIST = 32_767
-"""The most bytes of a list; about 4,000 entries."""
+LONGEST_LIST = 32_767  # the most bytes of a list; about 4,000 entries
 FETCH_BYTES = 1024 * 1024
 """replica.fetch.max.bytes: the most bytes that a follower fetches of one partition at a time."""
 
@@ -59,8 +58,7 @@ def list_includes(replicas: str, partition: int, broker: int) -> bool:
 
 CORDONED = "cordoned.log.dirs"
 """A broker's setting: its log dirs that get no replicas of new partitions."""
-EVERY = "*"
-"""The value that stands for all log dirs of the broker."""
+EVERY = "*"  # the value that stands for all log dirs of the broker
 LOG_DIRS = ("log.dirs", "log.dir")
 """A broker's settings with the paths of its log dirs; the first that is set counts."""
 

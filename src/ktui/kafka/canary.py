@@ -44,15 +44,11 @@ from ktui.kafka.workload import (
 )
 from ktui.planning.throttle_rates import CANARY_RECORDS_S, canary_topic
 
-SETTINGS: Mapping[str, str] = {
-    "retention.ms": "600000",
-    "segment.bytes": str(16 * 1024 * 1024),
-}
+SETTINGS: Mapping[str, str] = {"retention.ms": "600000", "segment.bytes": str(16 * 1024 * 1024)}
 DEFAULT_FACTOR = "default.replication.factor"
 _MIN_ISR = "min.insync.replicas"
 _USUAL_FACTOR = 3
-_NO_PARTITION = 2**31 - 1
-"""A partition that no topic has."""
+_NO_PARTITION = 2**31 - 1  # a partition that no topic has
 _LAST_WITH_NAMES = 12
 """The highest version of Produce in which topics are named; later ones have ids."""
 _ALL_IN_SYNC = -1
@@ -160,18 +156,14 @@ def _delete_request(name: str) -> Any:
 
 log = logging.getLogger(__name__)
 
-WINDOW_S = 10.0
-"""Seconds of records by which a percentile is taken."""
+WINDOW_S = 10.0  # seconds of records by which a percentile is taken
 _RECORD_BYTES = 512
 _TICK_S = 0.01
-_TIMEOUT_S = 30.0
-"""Seconds after which a record counts with the time that it has waited."""
-_AGAIN_S = 10.0
-"""Seconds after a failure until the topic is made again."""
+_TIMEOUT_S = 30.0  # seconds after which a record counts with the time that it has waited
+_AGAIN_S = 10.0  # seconds after a failure until the topic is made again
 _ELECT_S = 30.0
 _NO_TOPIC = "UNKNOWN_TOPIC_OR_PART"
-_FEWEST = 20
-"""The fewest records by which a percentile is taken."""
+_FEWEST = 20  # the fewest records by which a percentile is taken
 
 
 class _Sent(NamedTuple):

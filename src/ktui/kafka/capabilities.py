@@ -107,8 +107,7 @@ class BrokerAbilities(msgspec.Struct, frozen=True):
     broker: int
     release: str | None = None
     """The Kafka release, inferred from the newest metadata.version it knows; None if unknown."""
-    metadata_version: int | None = None
-    """The cluster's finalized metadata.version, a feature level."""
+    metadata_version: int | None = None  # the cluster's finalized metadata.version, a feature level
     lacks: tuple[NeededApi, ...] = ()
     error: ClusterError | None = None
 

@@ -30,8 +30,7 @@ _HEARTBEAT = Purpose(
     "asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)'
 )
 _LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
-_SHORT_S = 3.0
-"""The limit of a describe or a heartbeat: an engine waits for these in each turn."""
+_SHORT_S = 3.0  # the limit of a describe or a heartbeat: an engine waits for these in each turn
 _NOBODY, _NO_GENERATION = "nobody", -1
 _NO_STORE_FIX = (
     "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "

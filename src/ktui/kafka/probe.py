@@ -52,8 +52,7 @@ _FATAL = frozenset(
 class Probe(msgspec.Struct, frozen=True):
     """The result of one client: `cluster_id` if it connected, `error` if it did not."""
 
-    client: str
-    """Name and version."""
+    client: str  # name and version
     took_s: float
     cluster_id: str | None = None
     error: ClusterError | None = None

@@ -171,11 +171,7 @@ class KafkaWriter:
         leaves_within_s: float | None = None,
     ) -> WriteResult:
         build = partial(
-            reassignments.create_request,
-            topic,
-            count,
-            assignment,
-            self._wire.timeout_s,
+            reassignments.create_request, topic, count, assignment, self._wire.timeout_s
         )
         sender = Sender(
             self._wire, _CREATE_PARTITIONS, reassignments.read_create_results, _alter_topic

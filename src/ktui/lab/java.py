@@ -28,8 +28,7 @@ class Java(msgspec.Struct, frozen=True):
 
     program: str
     release: int
-    build: str
-    """The whole output of `java -version`; differs from build to build."""
+    build: str  # the whole output of `java -version`; differs from build to build
 
 
 def needed_release(kafka_version: str) -> int:

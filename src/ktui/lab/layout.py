@@ -32,16 +32,14 @@ class WrongInput(LabError):
     """The request names something that does not exist or is impossible; nothing was done."""
 
 
-CONTROLLER_ID = 100
-"""The id of the first controller; further controllers have the next ids."""
+CONTROLLER_ID = 100  # the id of the first controller; further controllers have the next ids
 HOST = "127.0.0.1"
 RACKS = ("a", "b", "c")
 VERSIONS = ("4.4.0", "4.3.1", "4.2.2", "4.1.2", "4.0.0", "3.9.2")
 """The newest of each Kafka release that ktui is tested with, the newest release first."""
 DEFAULT_VERSION = VERSIONS[0]
 DEFAULT_BROKERS = 5
-MAX_BROKERS = 99
-"""Broker ids stay below the controller's id."""
+MAX_BROKERS = 99  # broker ids stay below the controller's id
 MAX_LOG_DIRS = 9
 
 ProgressReport = Callable[[str], None]
@@ -97,8 +95,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     class_path: tuple[str, ...]
     class_archive: str | None = None
     """A shared class archive (CDS), made from exactly this class path."""
-    nodes: tuple[Node, ...]
-    """The controllers first, then the brokers, each by id."""
+    nodes: tuple[Node, ...]  # the controllers first, then the brokers, each by id
     log_dirs: int = 1
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
     settings: dict[str, str] = msgspec.field(default_factory=dict)

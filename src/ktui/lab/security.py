@@ -40,7 +40,7 @@ _SHORT_TIMEOUTS = {
 
 _LITTLE_IDLE_WORK = {
     # The controller's empty records, which each node fetches: by default two a second.
-    "metadata.max.idle.interval.ms": "2000",
+    "metadata.max.idle.interval.ms": "2000"
 }
 """Less to do while nothing happens: an idle lab takes a quarter less processor time."""
 
@@ -124,8 +124,7 @@ VIEWER = "viewer"
 NOBODY = "nobody"
 USERS = (ADMIN, VIEWER, NOBODY)
 """A super user; a user with read permissions; a user who may only log in."""
-BROKER = "broker"
-"""The brokers' own user in a lab where a certificate identifies each client."""
+BROKER = "broker"  # the brokers' own user in a lab where a certificate identifies each client
 
 SCRAM = "SCRAM-SHA-512"
 _MOVED = "org/apache/kafka/tools/AclCommand.class"

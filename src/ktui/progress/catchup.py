@@ -28,16 +28,13 @@ class LeaderLog(msgspec.Struct, frozen=True, gc=False):
     end: Reading | None
     start: Reading | None
     size: Reading | None
-    by_offsets: bool
-    """Whether offsets measure what is left to copy; false for compacted topics."""
-    sizes_differ: bool
-    """Whether a replica in sync may be smaller on disk: on tiered topics."""
+    by_offsets: bool  # whether offsets measure what is left to copy; false for compacted topics
+    sizes_differ: bool  # whether a replica in sync may be smaller on disk: on tiered topics
     ends: Meter | None
     sizes: Meter | None
     messages_s: float | None
     bytes_s: float | None
-    message_bytes: float | None
-    """Bytes on disk per message; None where unknown or misleading."""
+    message_bytes: float | None  # bytes on disk per message; None where unknown or misleading
 
 
 class ReplicaFigures(msgspec.Struct, frozen=True, gc=False):
@@ -143,18 +140,14 @@ def _ratio(part: int, whole: int) -> float:
 
 INTERVAL_S = 22.0
 """Net rates are compared over two throttle windows: shorter intervals show the throttle's gulps."""
-INTERVALS = 6
-"""Intervals kept: some two minutes."""
+INTERVALS = 6  # intervals kept: some two minutes
 _ENOUGH = 2
-_WIDEST = 10.0
-"""The far end is at most this many times the estimate: a stop need not last."""
+_WIDEST = 10.0  # the far end is at most this many times the estimate: a stop need not last
 
 _UNSURE = 1.15
 """The range spans at least this factor to either side: copies that share the rate come and go."""
-_AT_FIRST = 2.0
-"""The factor until enough intervals have shown how much the net rate changes."""
-SEEN_S = 2.0
-"""Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
+_AT_FIRST = 2.0  # the factor until enough intervals have shown how much the net rate changes
+SEEN_S = 2.0  # seconds until an end is seen: the replica joins the ISR, and a poll shows it
 
 
 def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Span | None:
@@ -184,8 +177,7 @@ def _quantile(ordered: list[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-_LEAST_NET = 0.2
-"""A lag that shrinks is taken to shrink by this part of the copy rate, at least."""
+_LEAST_NET = 0.2  # a lag that shrinks is taken to shrink by this part of the copy rate, at least
 
 
 class CatchUp(msgspec.Struct, frozen=True, gc=False):
@@ -203,8 +195,7 @@ class _Lag(msgspec.Struct, frozen=True, gc=False):
     value: int | None
     net: float | None
     in_bytes: bool
-    passed_s: float
-    """Observed seconds since its last reading; 0 without a new one."""
+    passed_s: float  # observed seconds since its last reading; 0 without a new one
 
 
 def follow_replica(
@@ -337,13 +328,7 @@ def _observed_between(was: Meter | None, now: Meter | None, poll: Poll) -> float
 
 
 def _still(
-    clock: StillClock,
-    was: Meter | None,
-    now: Meter | None,
-    lag: _Lag,
-    poll: Poll,
-    *,
-    blocked: bool,
+    clock: StillClock, was: Meter | None, now: Meter | None, lag: _Lag, poll: Poll, *, blocked: bool
 ) -> StillClock:
     if clock.blocked and not blocked:
         return StillClock(poll.now_s)

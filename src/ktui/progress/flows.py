@@ -13,18 +13,15 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica
 from ktui.cluster.settings import list_includes
 
-WINDOW_S = 22.0
-"""Two windows of Kafka's throttle, which averages over 11 s."""
+WINDOW_S = 22.0  # two windows of Kafka's throttle, which averages over 11 s
 GULP_S = 15.0
 """A throttle lets copies through in gulps: a pause of up to this long belongs to the next one.
 
 Kafka averages over 11 s, and a gulp takes a poll or two to be seen. With less, forecasts of
 partitions follow single gulps (bench/forecast/ablation.py); with more, stops are seen later.
 """
-LEAST_SPAN_S = 5.0
-"""With less than this observed, no rate is known."""
-_SPACING_S = 1.0
-"""More frequent polls replace the last point."""
+LEAST_SPAN_S = 5.0  # with less than this observed, no rate is known
+_SPACING_S = 1.0  # more frequent polls replace the last point
 
 
 class FlowMeter(msgspec.Struct, frozen=True, gc=False):
@@ -98,12 +95,9 @@ def _start(points: tuple[tuple[float, float], ...], latest_s: float) -> tuple[fl
 
 
 SLOT_S = 5.0
-SLOTS = 120
-"""The history of ten minutes, in slots of this many seconds."""
-RESTART_S = 60.0
-"""After a longer time without polls, everything is measured from the start again."""
-_OVER = 1.1
-"""A flow this many times its throttle is above it."""
+SLOTS = 120  # the history of ten minutes, in slots of this many seconds
+RESTART_S = 60.0  # after a longer time without polls, everything is measured from the start again
+_OVER = 1.1  # a flow this many times its throttle is above it
 OVER_S = 40.0
 """Longer than the window of a rate, so that a throttle just lowered is not taken for one broken."""
 OVER_POLLS = 5
@@ -134,10 +128,8 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
     start: int
     """Where the leader's log starts: a copy below has yet to jump there. 0 for bytes on disk."""
     by_offsets: bool
-    each: float | None
-    """Bytes that one of `value` stands for; None while unknown."""
-    goal: int | None
-    """The leader's value: a copy that joins the ISR has reached at least that."""
+    each: float | None  # bytes that one of `value` stands for; None while unknown
+    goal: int | None  # the leader's value: a copy that joins the ISR has reached at least that
     leader: int | None
 
 

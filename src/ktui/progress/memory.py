@@ -95,10 +95,8 @@ class Meter(msgspec.Struct, frozen=True, gc=False):
     value: int
     at_s: float
     rate: float | None = None
-    weight: float = 0.0
-    """The part of the decaying window that intervals fill so far, 0 to 1."""
-    quiet_s: float = 0.0
-    """Seconds without growth, as far as a gulp may be under way."""
+    weight: float = 0.0  # the part of the decaying window that intervals fill so far, 0 to 1
+    quiet_s: float = 0.0  # seconds without growth, as far as a gulp may be under way
     interrupted: bool = False
     """Counting was impossible since: the next interval is no measure of a rate."""
 
@@ -133,8 +131,7 @@ class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     rising_from: int | None = None
     in_bytes: bool = False
     """Whether `rising_from` and the figures below are bytes rather than messages."""
-    from_lag: int | None = None
-    """The lag at the beginning of the current interval of `nets`."""
+    from_lag: int | None = None  # the lag at the beginning of the current interval of `nets`
     from_s: float = 0.0
     nets: tuple[float, ...] = ()
     """Lag lost per second in each of the recent intervals, oldest first."""
@@ -164,11 +161,9 @@ class MoveMemory(msgspec.Struct, frozen=True, gc=False):
 class PollMemory(msgspec.Struct, frozen=True):
     """Memory of the observations themselves."""
 
-    now_s: float
-    """The latest second observed; an older observation is folded as of this second."""
+    now_s: float  # the latest second observed; an older observation is folded as of this second
     typical_s: float | None = None
-    lost_s: float = -math.inf
-    """Second of the last poll before the latest gap."""
+    lost_s: float = -math.inf  # second of the last poll before the latest gap
     brokers: frozenset[int] = frozenset()
     down: frozenset[int] = frozenset()
     unavailable: frozenset[str] = frozenset()

@@ -426,11 +426,7 @@ def _unchanged(before: Timeline, poll: Poll) -> Timeline:
 
 def _remembered(memory: MoveMemory, leader: LeaderLog, health: Health | None) -> MoveMemory:
     return msgspec.structs.replace(
-        memory,
-        unseen_since_s=None,
-        inbound=leader.ends,
-        inbound_size=leader.sizes,
-        health=health,
+        memory, unseen_since_s=None, inbound=leader.ends, inbound_size=leader.sizes, health=health
     )
 
 

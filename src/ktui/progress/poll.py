@@ -18,10 +18,8 @@ from ktui.progress.memory import Meter, PollMemory
 from ktui.progress.throttle import Throttles
 from ktui.progress.timeline import Progress
 
-LEAST_GAP_S = 15.0
-"""A shorter pause is a slow poll, not a lost cluster."""
-RESTART_S = 60.0
-"""After a longer pause, rates start over."""
+LEAST_GAP_S = 15.0  # a shorter pause is a slow poll, not a lost cluster
+RESTART_S = 60.0  # after a longer pause, rates start over
 _USUAL_POLLS = 3.0
 _SMOOTHING = 0.2
 
@@ -132,8 +130,7 @@ The average must span two windows, and still follow a changed throttle within ha
 _SEEN_A_GULP = 1.0 - math.exp(-GULP_S / SMOOTHING_S)
 """From this weight on the average covers at least one pause."""
 
-MIN_INTERVAL_S = 0.05
-"""Readings closer together than this say nothing about a rate."""
+MIN_INTERVAL_S = 0.05  # readings closer together than this say nothing about a rate
 
 
 def advance(meter: Meter | None, reading: Reading | None, poll: Poll) -> Meter | None:
@@ -178,8 +175,7 @@ def restart_rate(meter: Meter | None) -> Meter | None:
     return None if meter is None else Meter(meter.value, meter.at_s, interrupted=True)
 
 
-_DOUBTED = 0.05
-"""The part of a rate's weight that stays once other copies share it."""
+_DOUBTED = 0.05  # the part of a rate's weight that stays once other copies share it
 
 
 def discount_rate(meter: Meter | None) -> Meter | None:

@@ -40,9 +40,7 @@ class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replica_progress(
-    progress: Progress,
-    targets: Mapping[TopicPartition, Brokers],
-    topics: Collection[str],
+    progress: Progress, targets: Mapping[TopicPartition, Brokers], topics: Collection[str]
 ) -> Iterator[ReplicaProgress]:
     """Yield each replica of a plan, in the plan's order."""
     seen = progress.last

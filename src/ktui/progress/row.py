@@ -156,10 +156,7 @@ def next_mark(
 
 
 def lag_history(
-    points: tuple[tuple[float, int], ...],
-    lanes: Mapping[int, Lane],
-    now_s: float,
-    spacing_s: float,
+    points: tuple[tuple[float, int], ...], lanes: Mapping[int, Lane], now_s: float, spacing_s: float
 ) -> tuple[tuple[float, int], ...]:
     """Append the worst lag of the adding replicas, in messages; thinned to `spacing_s`."""
     worst = max(

@@ -81,20 +81,16 @@ class BrokerLoad(msgspec.Struct, frozen=True):
 class Totals(msgspec.Struct, frozen=True):
     """The work as a whole. Ended moves count as long as their timelines are kept."""
 
-    moving: int = 0
-    """Listed and not stalled; settling moves are counted apart."""
-    held_up: int = 0
-    """A part of `moving`: a replica cannot copy now, as onto a broker that is down."""
+    moving: int = 0  # listed and not stalled; settling moves are counted apart
+    held_up: int = 0  # a part of `moving`: a replica cannot copy now, as onto a broker that is down
     stalled: int = 0
-    falling_behind: int = 0
-    """A part of `moving`."""
+    falling_behind: int = 0  # a part of `moving`
     settling: int = 0
     done: int = 0
     cancelled: int = 0
     changed_elsewhere: int = 0
     topic_gone: int = 0
-    bytes_left: int | None = None
-    """To copy as of now, without later writes. Known figures only."""
+    bytes_left: int | None = None  # to copy as of now, without later writes. Known figures only
     bytes_s: float | None = None
     left_s: Span | None = None
     """Seconds until the last broker has all its copies; None while any broker's is unknown."""

@@ -18,12 +18,10 @@ from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
 _NO_TOPIC = TopicConfig()
 _NO_BROKER = BrokerConfig()
-ROOM = 0.95
-"""A starving copy stays reported until this share of its rate would suffice."""
+ROOM = 0.95  # a starving copy stays reported until this share of its rate would suffice
 
 
-_CLOSE = 0.85
-"""Figures stay as they are shown while the real ones are at least this share of them."""
+_CLOSE = 0.85  # figures stay as they are shown while the real ones are at least this share of them
 
 
 def steady(value: float, shown: float | None) -> float:

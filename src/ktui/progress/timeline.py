@@ -20,18 +20,15 @@ from ktui.speed.answer import Span
 class Phase(enum.StrEnum):
     """The phase of a partition's reassignment."""
 
-    SETTLED = "settled"
-    """No reassignment has been observed: watched for its health."""
+    SETTLED = "settled"  # no reassignment has been observed: watched for its health
     MOVING = "moving"
     STALLED = "stalled"
-    SETTLING = "settling"
-    """No longer listed; the outcome is uncertain until metadata has settled."""
+    SETTLING = "settling"  # no longer listed; the outcome is uncertain until metadata has settled
     DONE = "done"
     CANCELLED = "cancelled"
     CHANGED_ELSEWHERE = "changed_elsewhere"
     """Ended with replicas that are neither the target nor the original."""
-    TOPIC_GONE = "topic_gone"
-    """The topic was deleted, or deleted and recreated under the same name."""
+    TOPIC_GONE = "topic_gone"  # the topic was deleted, or deleted and recreated under the same name
 
     @property
     def ended(self) -> bool:
@@ -72,8 +69,7 @@ HINDRANCES = frozenset({Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADE
 class StallKind(enum.StrEnum):
     """How a replica fails to catch up: two alarms, and a wait that only calls for patience."""
 
-    STALLED = "stalled"
-    """The adding replica's log end has not moved for max(30 s, 5 polls)."""
+    STALLED = "stalled"  # the adding replica's log end has not moved for max(30 s, 5 polls)
     FALLING_BEHIND = "falling behind"
     """The lag has risen for 60 s although the log end moves; or the replica never catches up.
 
@@ -116,8 +112,7 @@ class Mark(enum.IntEnum):
     Values up to 100 are a share caught up, in percent, of a replica being added.
     """
 
-    NOTHING = 101
-    """Not yet watched, or unknown in this slot."""
+    NOTHING = 101  # not yet watched, or unknown in this slot
     WAITING = 102
     IN_SYNC = 103
     LEADER = 104
@@ -153,8 +148,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     """Whether the share comes from bytes on disk, not from offsets: drawn with ~."""
     rate_messages_s: float | None = None
     rate_bytes_s: float | None = None
-    left_s: Span | None = None
-    """Seconds until caught up; None when unknown, or never at this rate."""
+    left_s: Span | None = None  # seconds until caught up; None when unknown, or never at this rate
     stall: Stall | None = None
     history: Slots | None = None
     """From the start of the move to now; the slot's width doubles as the move grows longer."""
@@ -168,8 +162,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     what: str
     tp: TopicPartition | None = None
     broker: int | None = None
-    severity: int = 0
-    """0 news, 1 warning, 2 trouble."""
+    severity: int = 0  # 0 news, 1 warning, 2 trouble
 
 
 def in_time_order(*events: Iterable[Event]) -> list[Event]:
@@ -255,13 +248,11 @@ class Progress(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
     last: Observation | None = None
     flows: Flows = Flows()
-    memory: PollMemory | None = None
-    """Private to the fold."""
+    memory: PollMemory | None = None  # private to the fold
 
 
 SETTLED_POLLS = 3
-SETTLED_S = 2.0
-"""A broker's metadata may lag the controller for hundreds of milliseconds."""
+SETTLED_S = 2.0  # a broker's metadata may lag the controller for hundreds of milliseconds
 
 
 def judge_outcome(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:

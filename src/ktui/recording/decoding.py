@@ -20,10 +20,8 @@ from ktui.recording.lines import (
 K = TypeVar("K")
 V = TypeVar("V")
 
-_LARGEST = 2**53
-"""Largest offset or size: a million messages a second take 285 years to get there."""
-_OLDEST_MS = 2**43
-"""Largest age of a figure: as far apart as the times of two lines may be."""
+_LARGEST = 2**53  # largest offset or size: a million messages a second take 285 years to get there
+_OLDEST_MS = 2**43  # largest age of a figure: as far apart as the times of two lines may be
 
 
 class BrokenSequence(ValueError):

@@ -94,8 +94,7 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     """The first line of every segment. Later lines do not depend on anything before it."""
 
     schema_version: int
-    session: Id
-    """Drawn at random by each process that records."""
+    session: Id  # drawn at random by each process that records
     segment: Number
     cluster_id: Id
     cluster: Id = ""
@@ -134,8 +133,7 @@ class PollLine(Line, frozen=True, kw_only=True, tag="look"):
     refuses_cordoned: bool | None = None
     names: tuple[Name, ...] = ()
     states: tuple[StateRow, ...] = ()
-    unseen: tuple[int, ...] = ()
-    """Partitions that this poll did not read, and the previous one did."""
+    unseen: tuple[int, ...] = ()  # partitions that this poll did not read, and the previous one did
     absent: tuple[int, ...] | None = None
     """All partitions that the cluster says do not exist; null where unchanged."""
     ends: tuple[ReplicaFiguresLine, ...] = ()
@@ -148,11 +146,9 @@ class PollLine(Line, frozen=True, kw_only=True, tag="look"):
     log_dirs: dict[Int, tuple[LogDir, ...] | None] = msgspec.field(default_factory=dict)
     topic_configs: dict[str, TopicConfig | None] = msgspec.field(default_factory=dict)
     broker_configs: dict[Int, BrokerConfig | None] = msgspec.field(default_factory=dict)
-    census: CensusLine | None = None
-    """A new census; null where the last one still stands."""
+    census: CensusLine | None = None  # a new census; null where the last one still stands
     census_gone: bool = False
-    failures: tuple[Failure, ...] | None = None
-    """All failures of this poll; null where unchanged."""
+    failures: tuple[Failure, ...] | None = None  # all failures of this poll; null where unchanged
 
 
 class LostPollLine(Line, frozen=True, kw_only=True, tag="lost"):
@@ -165,8 +161,7 @@ class RunLine(Line, frozen=True, kw_only=True, tag="run"):
     """An event of a run's journal; `at` is when the journal received it."""
 
     run: Id
-    run_id: Id
-    """Distinguishes the run from others of that name."""
+    run_id: Id  # distinguishes the run from others of that name
     entry: Number
     event: msgspec.Raw
 

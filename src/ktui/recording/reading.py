@@ -27,8 +27,7 @@ from ktui.recording.lines import (
 )
 from ktui.recording.segments import SegmentFile, Unzipped, files_under, is_open, open_recording_file
 
-MOST_BAD = 1_000
-"""Bad lines per file: with more, the file is no recording, or none worth reading."""
+MOST_BAD = 1_000  # bad lines per file: with more, the file is no recording, or none worth reading
 _NO_LINE = "not a line that this ktui knows"
 _EMPTY = "there is nothing in it"
 

@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 """Recording stops before it fills a disk that others need, above all runs."""
-MOST_LOST_HELD = 1_000
-"""Most failed polls recorded from before the first answered one."""
+MOST_LOST_HELD = 1_000  # most failed polls recorded from before the first answered one
 
 
 class Recorder:

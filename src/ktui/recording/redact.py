@@ -21,8 +21,7 @@ _FIGURE = re.compile(
     r"[-+~]?\d+([.:]\d+)?(%|x|[kKMGT]?i?B(/s)?|ms|s|m|h|d)?"
     r"|[kKMGT]?i?B/s|\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+]\d\d:\d\d)?)?|\d\d:\d\d:\d\d(\.\d+)?([+]\d\d:\d\d)?"
 )
-_NUMBERED = re.compile(r"(.+)([-:]\d+)")
-"""A partition of a topic, or a port of a host."""
+_NUMBERED = re.compile(r"(.+)([-:]\d+)")  # a partition of a topic, or a port of a host
 _SIGNS = re.compile(r"\W+|_+")
 _LIST = re.compile(r"[\d,:*]*")
 """The value of a setting that throttles: a rate, or partitions and brokers."""
@@ -104,8 +103,7 @@ _KEPT = frozenset(
 )  # fmt: skip
 """Keys with words of ktui or Kafka, a version, a time or a broker: their values stay."""
 
-_WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
-"""The author of a command: user@host (pid)."""
+_WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")  # the author of a command: user@host (pid)
 
 
 _ANYTHING = msgspec.json.Decoder()

@@ -154,8 +154,7 @@ class TapeItem(msgspec.Struct, frozen=True):
 
     place: TapePosition
     at_s: float
-    at: datetime
-    """Wall time; a damage has the wall time of the line before."""
+    at: datetime  # wall time; a damage has the wall time of the line before
     what: Observation | LostPollLine | RunLine | End | Damage
 
 

@@ -97,8 +97,7 @@ def files_under(path: Path) -> Iterator[Path]:
         yield path
 
 
-GZIP = 16 + zlib.MAX_WBITS
-"""zlib's code for the format of a .gz file."""
+GZIP = 16 + zlib.MAX_WBITS  # zlib's code for the format of a .gz file
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; a poll of a hundred thousand partitions has less than half of that."""
 MOST_TEXT = 1024 * 1024 * 1024

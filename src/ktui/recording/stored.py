@@ -128,19 +128,16 @@ def _unreadable(error: OSError) -> None:
 class KeptFor(enum.StrEnum):
     """Why a segment stays."""
 
-    YOUNG = "young"
-    """It is within the limits."""
+    YOUNG = "young"  # it is within the limits
     LIVE = "live"
     RUN = "run"
-    UNREAD = "unread"
-    """No lake has read its session."""
+    UNREAD = "unread"  # no lake has read its session
 
 
 class Retention(msgspec.Struct, frozen=True):
     """The limits of what stays. A segment beyond either of them goes; None is no limit."""
 
-    older_than_s: float | None = None
-    """The age of a segment's last line, in seconds."""
+    older_than_s: float | None = None  # the age of a segment's last line, in seconds
     keep_bytes: int | None = None
 
 

@@ -30,8 +30,7 @@ from ktui.recording.segments import (
     session_folder,
 )
 
-LEVEL = 4
-"""The level of gzip: 3 % larger than level 6, in a sixth of its time."""
+LEVEL = 4  # the level of gzip: 3 % larger than level 6, in a sixth of its time
 
 
 class SegmentWriter:

@@ -10,14 +10,10 @@ from ktui.cluster.kafka_error import KafkaError
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.layout import Power
 
-TIMEOUT_S = 10.0
-"""Timeout of a call, in the cluster's time."""
-_ANSWERED_WITHIN_S = 0.5
-"""Longest time until a resumed broker answers the calls still waiting."""
-_FRESH_WITHIN_S = 5.0
-"""Longest time for brokers to catch up with the controller."""
-_MIN_SLEEP_S = 0.001
-"""Larger than any rounding error of a clock's figures."""
+TIMEOUT_S = 10.0  # timeout of a call, in the cluster's time
+_ANSWERED_WITHIN_S = 0.5  # longest time until a resumed broker answers the calls still waiting
+_FRESH_WITHIN_S = 5.0  # longest time for brokers to catch up with the controller
+_MIN_SLEEP_S = 0.001  # larger than any rounding error of a clock's figures
 PORT = 9092
 DENIED = KafkaError.CLUSTER_AUTHORIZATION_FAILED
 _NO_TOPIC = KafkaError.TOPIC_AUTHORIZATION_FAILED

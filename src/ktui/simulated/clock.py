@@ -15,8 +15,7 @@ from ktui.cluster.clock import SPEEDS, Clock, PausableClock, SystemClock
 FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-_MAX_TURNS = 1_000
-"""Most event loop turns granted to woken tasks. A poll takes about thirty."""
+_MAX_TURNS = 1_000  # most event loop turns granted to woken tasks. A poll takes about thirty
 
 
 class VirtualClock:

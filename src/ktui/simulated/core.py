@@ -10,13 +10,7 @@ from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import (
-    ConfigChange,
-    ConfigResource,
-    ConfigScope,
-    Verdict,
-    WriteResult,
-)
+from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS, broker_resource
 from ktui.simulated import layout
 from ktui.simulated.clock import CallSchedule, ScheduledCall
@@ -27,8 +21,7 @@ from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Repl
 from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, Machines, OutsideEvent, Power, TopicSpec
 
-KnownRecord = tuple[str, Registration]
-"""A topic id and a partition's record."""
+KnownRecord = tuple[str, Registration]  # a topic id and a partition's record
 
 
 class _Members(NamedTuple):
@@ -128,8 +121,7 @@ class Metadata:
         return current | self._before.get(name, {}).keys()
 
 
-_UNCLEAN_ELECTIONS_S = 300.0
-"""unclean.leader.election.interval.ms, which is internal to Kafka."""
+_UNCLEAN_ELECTIONS_S = 300.0  # unclean.leader.election.interval.ms, which is internal to Kafka
 
 RequestFault = layout.LoseRequest | layout.LoseAnswer | layout.DelayRequest
 
@@ -154,8 +146,7 @@ class SimulatedCore(ABC):
     def __init__(self, spec: ClusterSpec, clock: Clock, *, seed: int = 0) -> None:
         self.spec = spec
         self.clock = clock
-        self.now_s = 0.0
-        """Seconds since the first moment, up to which everything has happened."""
+        self.now_s = 0.0  # seconds since the first moment, up to which everything has happened
         self.began_s = clock.monotonic()
         self._due = CallSchedule()
         self._random = random.Random(seed)  # noqa: S311 - a simulation's dice

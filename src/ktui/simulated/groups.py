@@ -17,10 +17,8 @@ from ktui.cluster.ownership import (
 )
 from ktui.simulated.layout import Machines, Power
 
-SHORTEST_SESSION_S = 6.0
-"""group.min.session.timeout.ms."""
-LONGEST_SESSION_S = 1_800.0
-"""group.max.session.timeout.ms."""
+SHORTEST_SESSION_S = 6.0  # group.min.session.timeout.ms
+LONGEST_SESSION_S = 1_800.0  # group.max.session.timeout.ms
 
 
 class _Present(msgspec.Struct):

@@ -40,8 +40,7 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     relative_log_dirs: bool = False
     """Whether the broker's properties file names its log dirs by relative paths."""
-    down: bool = False
-    """Whether the broker is down at the start, as after a proper shutdown."""
+    down: bool = False  # whether the broker is down at the start, as after a proper shutdown
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
@@ -78,14 +77,12 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[int, ...] = ()
     """Those bytes of each partition, where they differ; `bytes_each` then counts for none."""
     message_bytes: int = 1_000
-    inbound: float = 0.0
-    """Average bytes per second that producers write to each partition."""
+    inbound: float = 0.0  # average bytes per second that producers write to each partition
     inbounds: tuple[float, ...] = ()
     """That rate of each partition, where they differ; `inbound` counts for those added later."""
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     start: TopicStart = TopicStart()
-    id: str | None = None
-    """Its topic id, URL-safe base64; None to draw one."""
+    id: str | None = None  # its topic id, URL-safe base64; None to draw one
 
     def size(self, partition: int) -> int:
         return self.sizes[partition] if self.sizes else self.bytes_each
@@ -94,11 +91,9 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
 class Tide(msgspec.Struct, frozen=True):
     """The common rise and fall of all inbound rates: a wave with noise around the average."""
 
-    swing: float = 0.0
-    """Amplitude of the wave: 0.3 ranges from 70 % to 130 % of the average."""
+    swing: float = 0.0  # amplitude of the wave: 0.3 ranges from 70 % to 130 % of the average
     period_s: float = 3_600.0
-    noise: float = 0.0
-    """Largest random deviation of each half minute, as a share of the average."""
+    noise: float = 0.0  # largest random deviation of each half minute, as a share of the average
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,8 +116,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     metadata_lag_s: float = 0.1
     """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
     auto_leader_rebalance: bool = True
-    rebalance_interval_s: float = 300.0
-    """leader.imbalance.check.interval.seconds."""
+    rebalance_interval_s: float = 300.0  # leader.imbalance.check.interval.seconds
     broker_configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     groups: tuple[str, ...] = ()
     share_groups: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -135,10 +129,8 @@ class Power(enum.Enum):
     UP = "up"
     HANGING = "hanging"
     STARTING = "starting"
-    STOPPED = "stopped"
-    """Shut down properly."""
-    DEAD = "dead"
-    """Ended without a proper shutdown."""
+    STOPPED = "stopped"  # shut down properly
+    DEAD = "dead"  # ended without a proper shutdown
 
 
 class Machines:

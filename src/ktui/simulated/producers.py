@@ -16,25 +16,19 @@ from ktui.simulated.core import SimulatedCore
 from ktui.simulated.data.logs import Log
 from ktui.simulated.data.produce_latency import Latency, LatencyModel, backoff_chance, latency
 
-WINDOW_S = 10
-"""Seconds of records by which a percentile is taken."""
-RECORDS_S = 20
-"""Records that are drawn each second for each broker."""
-LATE_S = 0.3
-"""Seconds after which a record counts as stalled."""
+WINDOW_S = 10  # seconds of records by which a percentile is taken
+RECORDS_S = 20  # records that are drawn each second for each broker
+LATE_S = 0.3  # seconds after which a record counts as stalled
 
 
-_OF_A_CANARY = TopicPartition("", 0)
-"""What a broker leads to which nobody else writes."""
+_OF_A_CANARY = TopicPartition("", 0)  # what a broker leads to which nobody else writes
 
 
 class Produced(NamedTuple):
     """One record, in seconds until it was acknowledged."""
 
-    machine_s: float
-    """By what the brokers' machines have to do."""
-    wait_s: float
-    """Until its partition acknowledges again; 0 for one that does."""
+    machine_s: float  # by what the brokers' machines have to do
+    wait_s: float  # until its partition acknowledges again; 0 for one that does
 
     @property
     def took_s(self) -> float:
@@ -46,8 +40,7 @@ class Second(msgspec.Struct, frozen=True):
 
     at_s: float
     records: Mapping[int, Sequence[Produced]]
-    stalled_s: float
-    """Partition-seconds in which a record has waited for more than `LATE_S`."""
+    stalled_s: float  # partition-seconds in which a record has waited for more than `LATE_S`
 
 
 class _Wait(NamedTuple):

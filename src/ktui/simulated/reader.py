@@ -35,8 +35,7 @@ from ktui.simulated.calls import PORT, Calls, host
 from ktui.simulated.core import SimulatedCore
 from ktui.simulated.data.hosts import STORAGE_ERROR
 
-PAGE = 2_000
-"""Partitions per page of a scan (max.request.partition.size.limit)."""
+PAGE = 2_000  # partitions per page of a scan (max.request.partition.size.limit)
 
 _DENIED = KafkaError.TOPIC_AUTHORIZATION_FAILED
 """Kafka's answer for each topic that is denied. Other requests are denied as a whole."""

@@ -17,8 +17,7 @@ from ktui.kafka.connection.tls import MOST_STORE_BYTES
 
 SettingValues = Mapping[str, str | Secret]
 
-_LONGEST_TIMEOUT_MS = 300_000
-"""librdkafka's limit."""
+_LONGEST_TIMEOUT_MS = 300_000  # librdkafka's limit
 _ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _Check = Callable[[Property, RawSetting], str]
 _NEEDED = {

@@ -22,12 +22,10 @@ from ktui.kafka.connection.secret import Secret
 
 _CLOCK = SystemClock()
 _LIMIT_S = 10.0
-_FRESH = 0.8
-"""The share of its lifetime after which a token is replaced."""
+_FRESH = 0.8  # the share of its lifetime after which a token is replaced
 _LARGEST_ANSWER = 1 << 20
 _LIFE_UNKNOWN_S = 300.0
-_LONGEST_LIFE_S = 86_400.0
-"""The longest time to keep a token, whatever the endpoint says."""
+_LONGEST_LIFE_S = 86_400.0  # the longest time to keep a token, whatever the endpoint says
 _ATTEMPTED = "fetching an OAuth token"
 
 

@@ -15,8 +15,7 @@ from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.secret_variables import mark_secret
 
-LIMIT_S = 60.0
-"""Seconds within which a command must end."""
+LIMIT_S = 60.0  # seconds within which a command must end
 
 _READ_BYTES = 1 << 16
 _FORMS = "{file: PATH}, {env: NAME} or {command: LINE}"

@@ -54,8 +54,7 @@ _FORM = (
     'username="..." password="...";'
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_SIMILARITY = 0.85
-"""The similarity at which an unknown name counts as a misspelling of a known one."""
+_SIMILARITY = 0.85  # the similarity at which an unknown name counts as a misspelling of a known one
 
 
 def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str]:
@@ -137,8 +136,7 @@ class RawSetting(NamedTuple):
     """One setting as it was written."""
 
     value: str
-    where: str
-    """The file with its line, the context, or the option."""
+    where: str  # the file with its line, the context, or the option
     folder: Path
     kept_in: Path | None = None
 

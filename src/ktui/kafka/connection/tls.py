@@ -17,8 +17,7 @@ from ktui.kafka.connection.secret import Secret, reveal
 MOST_STORE_BYTES = 64 * 1024**2
 """Bytes of a file with certificates or keys: revocation lists grow to many MiB."""
 
-StoreSettings = Mapping[str, tuple[str, str]]
-"""Each setting's value, and the place where it is set."""
+StoreSettings = Mapping[str, tuple[str, str]]  # each setting's value, and the place where it is set
 
 _CONVERT = {
     ("truststore", "JKS"): "keytool -list -rfc -keystore {store} > {pem}",

@@ -7,10 +7,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from kafka.protocol.admin.configs import (
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
+from kafka.protocol.admin.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import ClusterError
@@ -35,8 +32,7 @@ from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import RequestFactory
 
 TOPIC = 2
-BROKER = 4
-"""Kafka's numbers for the kinds of resource that have settings."""
+BROKER = 4  # Kafka's numbers for the kinds of resource that have settings
 
 _TOPIC_KEYS = (
     "min.insync.replicas",
@@ -61,8 +57,7 @@ _BROKER_FLAGS = {
     "unclean_leader_election": "unclean.leader.election.enable",
 }
 
-_UNLIMITED = 2**63 - 1
-"""The value that brokers report for a throttle that is not set."""
+_UNLIMITED = 2**63 - 1  # the value that brokers report for a throttle that is not set
 _KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
 _SCOPES = {number: scope for scope, number in _KINDS.items()}
 _SOURCES = {

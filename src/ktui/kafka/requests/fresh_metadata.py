@@ -29,8 +29,7 @@ from ktui.kafka.transport.translate_errors import FIRST_S, Purpose
 _QUORUM = Purpose("asking how far the controllers' log is", needs="Describe on the cluster")
 _PROGRESS = Purpose("asking how far a broker has read the controllers' log")
 
-WITHIN_S = 5.0
-"""Seconds to wait, at most, for a controller's answer and for a broker to catch up."""
+WITHIN_S = 5.0  # seconds to wait, at most, for a controller's answer and for a broker to catch up
 _LINGER_S = 0.05
 """Longer than a controller holds a record back (controller.quorum.append.linger.ms, 25 ms)."""
 _ONE_BROKER_WITHIN_S = 2.0
@@ -38,10 +37,7 @@ _PAUSE_S = 0.02
 _PROGRESS_LIMIT_S = 1.0
 """Seconds for a broker to report how far it has read; another broker may be as far."""
 versions_request = partial(
-    ApiVersionsRequest,
-    client_software_name="ktui",
-    client_software_version="0",
-    min_version=3,
+    ApiVersionsRequest, client_software_name="ktui", client_software_version="0", min_version=3
 )
 
 
@@ -144,8 +140,7 @@ def quorum_request() -> Any:
     )
 
 
-_CONTROLLERS = 2
-"""DescribeCluster's number for the endpoints of controllers."""
+_CONTROLLERS = 2  # DescribeCluster's number for the endpoints of controllers
 _FIND = Purpose("looking for the controllers", needs="Describe on the cluster")
 describe_request = partial(DescribeClusterRequest, endpoint_type=_CONTROLLERS, min_version=1)
 """Builds the request that asks a controller for the cluster's id and all controllers."""

@@ -39,8 +39,7 @@ from ktui.kafka.requests.metadata import format_topic_id
 
 _PROTOCOL = "owner"
 _SETTLED = frozenset({"Stable", "Empty", "Dead"})
-_READ = 3
-"""Kafka's number for the ACL operation Read."""
+_READ = 3  # Kafka's number for the ACL operation Read
 
 
 def store_request() -> Any:
@@ -162,8 +161,7 @@ def leave_request(group: str, member: Member) -> Any:
     )
 
 
-_ANY_ID = "ktui.any.transactional.id"
-"""An id that only a permission for all ids covers."""
+_ANY_ID = "ktui.any.transactional.id"  # an id that only a permission for all ids covers
 
 
 class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]  # kafka-python is untyped

@@ -41,10 +41,7 @@ def cluster_description(answer: Any) -> ClusterDescription:
     controller = answer.controller_id if answer.controller_id >= 0 else None
     cluster_id = clean(answer.cluster_id)
     return ClusterDescription(
-        cluster_id,
-        controller,
-        brokers,
-        reports_fenced=answer.version >= _WITH_FENCED,
+        cluster_id, controller, brokers, reports_fenced=answer.version >= _WITH_FENCED
     )
 
 
@@ -145,8 +142,7 @@ _DEBUGGING_REPLICA = -2
 LATEST = -1
 EARLIEST_LOCAL = -4
 """The first offset on the broker's disk: the log start, and on a tiered topic a later one."""
-_SINCE = 8
-"""The version that knows it."""
+_SINCE = 8  # the version that knows it
 
 
 def offsets_request(

@@ -31,8 +31,7 @@ from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
-OF_4_3, OF_4_4 = 30, 31
-"""The lowest metadata.version of Kafka 4.3, and of 4.4."""
+OF_4_3, OF_4_4 = 30, 31  # the lowest metadata.version of Kafka 4.3, and of 4.4
 _FEATURE = "metadata.version"
 _EVERY_S = 60.0
 _PATIENCE_S = 1.0
@@ -166,10 +165,7 @@ def read_election_results(answer: Any) -> Iterator[tuple[TopicPartition, int, st
 
 
 def create_request(
-    topic: str,
-    count: int,
-    assignment: Sequence[Brokers] | None,
-    timeout_s: float,
+    topic: str, count: int, assignment: Sequence[Brokers] | None, timeout_s: float
 ) -> Any:
     """Build a request for a topic to have `count` partitions; without assignment, Kafka places."""
     of_topic = CreatePartitionsRequest.CreatePartitionsTopic

@@ -38,11 +38,9 @@ from ktui.kafka.transport.translate_errors import (
 _GRACE_S = 0.25
 """Seconds after a call's limit in which the IO thread's own timer may still report the cause."""
 
-_SUSPECT_S = 10.0
-"""Seconds for which a broker that failed a call is chosen last."""
+_SUSPECT_S = 10.0  # seconds for which a broker that failed a call is chosen last
 
-_RETRY_S = 0.1
-"""The pause before the next attempt after an answer that means "not now"."""
+_RETRY_S = 0.1  # the pause before the next attempt after an answer that means "not now"
 
 _NO_DELAY = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 _DROP_UNSENT = [*_NO_DELAY, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]
@@ -57,8 +55,7 @@ class AnswerLost(TimedOut):
     """The request was sent and no answer came, so its effect is unknown."""
 
     summary = "sent, but its answer was lost"
-    node: int | None = None
-    """The broker that the request was sent to; None if its id is unknown."""
+    node: int | None = None  # the broker that the request was sent to; None if its id is unknown
 
     @classmethod
     def at(cls, node: NodeId, attempted: str, where: str, answer: str) -> Self:

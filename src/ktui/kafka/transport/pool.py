@@ -48,8 +48,7 @@ _CLOCK = SystemClock()
 class SendDeadline(msgspec.Struct, frozen=True):
     """The time after which a request is no longer sent."""
 
-    by_s: float = math.inf
-    """In seconds, on a clock that runs on while the machine sleeps."""
+    by_s: float = math.inf  # in seconds, on a clock that runs on while the machine sleeps
 
     @classmethod
     def within(cls, seconds: float | None) -> Self:
@@ -67,8 +66,7 @@ _CONNECTING = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
 
 
 _READ_BYTES = 64 * 1024
-_TURN_BYTES = 1024**2
-"""Bytes read from a connection before the bytes received are examined."""
+_TURN_BYTES = 1024**2  # bytes read from a connection before the bytes received are examined
 
 LARGEST_HELLO = 1024**2
 """Bytes of an answer before the broker has completed the handshake and accepted our login."""
@@ -257,8 +255,7 @@ class Call:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._abandoned = False
-        self.left = False
-        """Whether the request may have reached the broker."""
+        self.left = False  # whether the request may have reached the broker
         self.connection: Any = None
         self.accepted = False
         """Whether the broker has completed the handshake and accepted our login."""

@@ -67,8 +67,7 @@ _LOGIN_FIXES = {
 class Purpose(NamedTuple):
     """The purpose of a call, and the permission it needs."""
 
-    attempted: str
-    """The action as a phrase: "listing reassignments"."""
+    attempted: str  # the action as a phrase: "listing reassignments"
     needs: str = ""
     """The permission that the call needs, in Kafka's words: "Describe on the cluster"."""
 
@@ -80,8 +79,7 @@ class CallContext(NamedTuple):
     where: str
     protocol: str
     mechanism: str
-    known: bool
-    """Whether the cluster has answered before, which proves that it is Kafka."""
+    known: bool  # whether the cluster has answered before, which proves that it is Kafka
 
     def error(self, kind: type[ClusterError], answer: str, fix: str = "") -> ClusterError:
         return kind(self.attempted, where=self.where, answer=clean(answer), fix=fix)
@@ -259,15 +257,13 @@ _TRANSLATORS: tuple[tuple[tuple[type[BaseException], ...], _Translator], ...] = 
 )
 
 
-NodeId = int | str
-"""A broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")."""
+NodeId = int | str  # a broker id, or kafka-python's name for a bootstrap address ("bootstrap-0")
 
 FIRST_S = 2.0
 """Seconds for a read from one broker while another could be asked; doubled with each failure. The
 broker may hang, and a view waits for the answer."""
 
-_MOST_FAILURES = 2
-"""A node that has failed this often in one call is not asked again."""
+_MOST_FAILURES = 2  # a node that has failed this often in one call is not asked again
 
 
 class Attempts:

@@ -26,10 +26,8 @@ from ktui.simulated.layout import TopicSpec
 class Election(enum.Enum):
     """The rule by which a leader is chosen."""
 
-    ONLINE = enum.auto()
-    """The leader stays if it can; otherwise the first replica that may lead."""
-    PREFERRED = enum.auto()
-    """The first replica if it may lead; otherwise as ONLINE."""
+    ONLINE = enum.auto()  # the leader stays if it can; otherwise the first replica that may lead
+    PREFERRED = enum.auto()  # the first replica if it may lead; otherwise as ONLINE
     UNCLEAN = enum.auto()
     """As ONLINE; failing that, the first replica that is alive, whatever data it lacks."""
 
@@ -44,16 +42,14 @@ class RequestedChange(msgspec.Struct, frozen=True, gc=False):
     election: Election = Election.ONLINE
     unclean_shutdown: int | None = None
     """A broker that came back after an unclean shutdown and may have lost data."""
-    failed: int | None = None
-    """A broker whose log dir with the replica has failed."""
+    failed: int | None = None  # a broker whose log dir with the replica has failed
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
     """The inputs to a decision about a partition besides its record."""
 
     rules: VersionRules
-    min_isr: int
-    """min.insync.replicas, at most the topic's replication factor."""
+    min_isr: int  # min.insync.replicas, at most the topic's replication factor
     may_lead: Callable[[int], bool]
     """Whether a broker may lead at all: registered, unfenced and not shutting down."""
 
@@ -298,15 +294,11 @@ def first_record(
     return Registration(moving, isr, leader, adding=adding, removing=removing)
 
 
-ADDED = 10_000
-"""Partitions that one request may add: records that it may produce."""
+ADDED = 10_000  # partitions that one request may add: records that it may produce
 
 
 def new_partitions(
-    topic: TopicRecords,
-    count: int,
-    assignment: Sequence[Brokers] | None,
-    brokers: Assignable,
+    topic: TopicRecords, count: int, assignment: Sequence[Brokers] | None, brokers: Assignable
 ) -> list[Registration] | WriteResult:
     """Return the records of new partitions, or the refusal.
 

@@ -120,8 +120,7 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether brokers respect allow_replication_factor_change (KIP-860, from 4.1)."""
     tells_fenced_brokers: bool
     """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.0)."""
-    cordons_log_dirs: bool
-    """Whether brokers know cordoned.log.dirs (KIP-1066, from 4.3)."""
+    cordons_log_dirs: bool  # whether brokers know cordoned.log.dirs (KIP-1066, from 4.3)
     refuses_cordoned: bool
     """Whether an assignment may not name a broker whose log dirs are all cordoned (from 4.4)."""
     limits_added_partitions: bool
@@ -146,8 +145,7 @@ def rules_of(version: str) -> VersionRules:
     )
 
 
-ALL = "*"
-"""The throttled list that stands for every replica of a topic."""
+ALL = "*"  # the throttled list that stands for every replica of a topic
 
 _EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
 """The resource whose settings hold on each broker without its own."""

@@ -92,10 +92,7 @@ class Controller:
         return result
 
     def create_partitions(
-        self,
-        name: str,
-        count: int,
-        assignment: Sequence[Brokers] | None,
+        self, name: str, count: int, assignment: Sequence[Brokers] | None
     ) -> WriteResult:
         """Add partitions to a topic, empty and in sync from the start; None places them here."""
         topic = self.topics.get(name)

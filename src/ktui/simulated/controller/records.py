@@ -26,12 +26,10 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
     partition_epoch: int = 0
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    elr: tuple[int, ...] = ()
-    """Eligible leader replicas (KIP-966)."""
+    elr: tuple[int, ...] = ()  # eligible leader replicas (KIP-966)
     last_known_leader: int | None = None
     """The leader that a partition without ISR and ELR waits for (KIP-966's balanced recovery)."""
-    offline: tuple[int, ...] = ()
-    """The replicas whose log dir has failed (KIP-858)."""
+    offline: tuple[int, ...] = ()  # the replicas whose log dir has failed (KIP-858)
 
     @property
     def reassigning(self) -> bool:
@@ -93,11 +91,9 @@ class TopicRecords(msgspec.Struct):
     """A topic and the records of its partitions, by number."""
 
     name: str
-    id: str
-    """URL-safe base64 of 16 bytes, unique to each topic ever created."""
+    id: str  # URL-safe base64 of 16 bytes, unique to each topic ever created
     partitions: list[Registration]
-    slots: int = 2
-    """The size of the hash table in which Kafka keeps them (TimelineHashMap)."""
+    slots: int = 2  # the size of the hash table in which Kafka keeps them (TimelineHashMap)
 
     @property
     def first_found(self) -> Registration:

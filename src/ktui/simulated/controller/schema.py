@@ -168,8 +168,7 @@ STATIC = frozenset({REBALANCE, REBALANCE_INTERVAL, FETCH_BACKOFF, LAG_TIME, TIER
 
 ConfigValues = dict[str, str]
 
-LONGEST = 32_767
-"""Maximum length of a value, in characters."""
+LONGEST = 32_767  # maximum length of a value, in characters
 
 
 class ConfigRefused(Exception):

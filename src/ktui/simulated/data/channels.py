@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from ktui.simulated.data.logs import ChannelKey, Flow
 from ktui.simulated.layout import Tide
 
-SLOT_S = 30.0
-"""Seconds for which traffic stays constant before it changes."""
+SLOT_S = 30.0  # seconds for which traffic stays constant before it changes
 
 
 class TideFactors:
@@ -68,8 +67,7 @@ class TrafficMoment:
         self.factor = self._tides.factor(now_s)
 
 
-NOTHING = 0.5
-"""Bytes. A smaller lag is a lag of 0 with rounding errors."""
+NOTHING = 0.5  # bytes. A smaller lag is a lag of 0 with rounding errors
 
 _Entry = tuple[float, int, Flow]
 
@@ -85,12 +83,10 @@ class Channel:
     def __init__(self, key: ChannelKey, resources: tuple[int, ...]) -> None:
         self.key = key
         self.resources = resources
-        self.rate = 0.0
-        """Bytes per second of each flow."""
+        self.rate = 0.0  # bytes per second of each flow
         self.count = 0
         self.queues: dict[float, list[_Entry]] = {}
-        self._losing: set[float] = set()
-        """The inbound rates that no flow here gains on."""
+        self._losing: set[float] = set()  # the inbound rates that no flow here gains on
         self.finish_s = math.inf
         self._factor = 1.0
         self._altered = True

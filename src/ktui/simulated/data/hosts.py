@@ -167,8 +167,7 @@ class Host:
         self.first_resource = number * _RESOURCES
         self.up = not spec.down
         self.share = 1.0
-        self.foreign = 0.0
-        """Bytes on the disk that belong to no log."""
+        self.foreign = 0.0  # bytes on the disk that belong to no log
         self.follower_throttle = ReplicationThrottle()
         self.leader_throttle = ReplicationThrottle()
         self.log_dir_throttle = ReplicationThrottle()
@@ -217,11 +216,9 @@ def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:
     return (*used, first + 3) if leader_bound else used
 
 
-_FAR_S = 60.0
-"""A disk this far from full, even at its highest rate, is not computed exactly."""
+_FAR_S = 60.0  # a disk this far from full, even at its highest rate, is not computed exactly
 _SOON_S = 0.001
-_FULL = 1.0
-"""Bytes. A disk with less free space is full."""
+_FULL = 1.0  # bytes. A disk with less free space is full
 
 
 class Disks:

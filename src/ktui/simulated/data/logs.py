@@ -125,8 +125,7 @@ class Log(msgspec.Struct, gc=False, eq=False):
     topic: TopicLogs
     partition: int
     record: Registration
-    end: float
-    """End position at `at`, in bytes."""
+    end: float  # end position at `at`, in bytes
     at: float = 0.0
     start: float = 0.0
     rate: float = 0.0
@@ -134,8 +133,7 @@ class Log(msgspec.Struct, gc=False, eq=False):
     writing: bool = False
     growth: float = 0.0
     """Bytes per second of average traffic by which the log grows, as counted in the ledger."""
-    apart: dict[int, Flow] | None = None
-    """The replicas that are not in step, by broker."""
+    apart: dict[int, Flow] | None = None  # the replicas that are not in step, by broker
     futures: dict[int, Flow] | None = None
     """The copies of replicas that move to another log dir, by broker."""
 

@@ -49,8 +49,7 @@ __all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 SharingFactory = Callable[[dict[int, Host], Followers, TrafficMoment, TideFactors], Sharing]
 
 _RETRY_S = 1.0
-_USED_UP = 0.99
-"""The part of a throttle's rate from which on it holds back what it binds."""
+_USED_UP = 0.99  # the part of a throttle's rate from which on it holds back what it binds
 
 
 class Replication:

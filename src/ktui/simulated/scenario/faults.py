@@ -256,8 +256,7 @@ FAULTS: Mapping[str, FaultReader] = {
 }
 
 
-LONGEST = 140
-"""The most characters of a caption: it then fits two lines of 80 columns."""
+LONGEST = 140  # the most characters of a caption: it then fits two lines of 80 columns
 
 
 def read_captions(place: FieldPlace, values: Sequence[dict[str, Any]]) -> tuple[Caption, ...]:

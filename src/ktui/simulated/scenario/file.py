@@ -37,8 +37,7 @@ class RatesFrom(enum.StrEnum):
     """Where the rates of a snapshot are from."""
 
     ASSUMED = "assumed"
-    RECORDED = "recorded"
-    """From recorded runs, by way of the insights."""
+    RECORDED = "recorded"  # from recorded runs, by way of the insights
 
 
 class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +50,7 @@ class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
     """The number of replicas at once that takes in half of it; 0 where any number takes in all."""
     most_at: int | None = None
     """The number of replicas at once beyond which more bring no more; None without an end."""
-    throttled: float = 1.0
-    """The share of a replication throttle that it takes in."""
+    throttled: float = 1.0  # the share of a replication throttle that it takes in
     of: Mapping[int, float] = {}
     """The usual rate of each broker that has another one; in a file, it is its `copy-in`."""
     source: RatesFrom
@@ -61,8 +59,7 @@ class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where the cluster of a scenario comes from, if it is the twin of a real one."""
 
-    cluster: str
-    """The id of the real cluster, or what hides it."""
+    cluster: str  # the id of the real cluster, or what hides it
     taken: datetime
     rates: SnapshotRates
 
@@ -78,8 +75,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     speed: float = 1.0
     captions: tuple[Caption, ...] = ()
-    snapshot: SnapshotInfo | None = None
-    """None for a cluster that somebody made up."""
+    snapshot: SnapshotInfo | None = None  # None for a cluster that somebody made up
 
 
 T = TypeVar("T")
@@ -89,8 +85,7 @@ HalfAt = Annotated[float, msgspec.Meta(ge=0, le=1_000)]
 ThrottleShare = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-Text = str | int | float | bool
-"""A setting's value, which YAML may read as a number or a boolean."""
+Text = str | int | float | bool  # a setting's value, which YAML may read as a number or a boolean
 
 
 class FieldPlace:

@@ -21,12 +21,7 @@ from ktui.simulated.scenario.file import (
 )
 from ktui.simulated.scenario.plan import plan_of
 from ktui.simulated.scenario.topics import add_topics
-from ktui.simulated.scenario.world import (
-    World,
-    check_broker_settings,
-    read_cluster,
-    with_topics,
-)
+from ktui.simulated.scenario.world import World, check_broker_settings, read_cluster, with_topics
 from ktui.yamlfile import read_yaml
 
 DEFAULT = "drain-a-broker"

@@ -19,8 +19,7 @@ from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, broker_resou
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.file import ScenarioPlan
 
-_CHUNK = 5_000
-"""Partitions per request. Brokers write at most 10,000 records for one request."""
+_CHUNK = 5_000  # partitions per request. Brokers write at most 10,000 records for one request
 
 Refusals = tuple[str, ...]
 

@@ -48,8 +48,7 @@ def rates_of(prior: Prior | None) -> SnapshotRates:
     )
 
 
-_ANY = -1
-"""A broker of which no run shows more than of the others."""
+_ANY = -1  # a broker of which no run shows more than of the others
 
 
 def _whole(bytes_s: float) -> float:
@@ -142,9 +141,7 @@ def _of_broker(found: Mapping[str, Setting], log_dirs: tuple[LogDir, ...]) -> di
     return own | ({CORDONED: EVERY} if all_cordoned(log_dirs) else {})
 
 
-def _of_all(
-    brokers: Mapping[int, Mapping[str, Setting]],
-) -> tuple[Mapping[str, str], list[str]]:
+def _of_all(brokers: Mapping[int, Mapping[str, Setting]]) -> tuple[Mapping[str, str], list[str]]:
     """Return the most common values, and the settings in which brokers differ."""
     shared: dict[str, str] = {}
     differing: list[str] = []
@@ -166,19 +163,15 @@ def _of_all(
 
 
 _USUAL_DISK = 1_000 * GIB
-_ROOM = 2
-"""A disk of unknown size holds this many times what is on it."""
+_ROOM = 2  # a disk of unknown size holds this many times what is on it
 
 
 class BrokerLoads(msgspec.Struct, frozen=True):
     """What the replicas of each broker hold, and the traffic of those in sync."""
 
-    held: Mapping[int, int]
-    """Bytes."""
-    taken: Mapping[int, float]
-    """Bytes a second that producers and leaders send to the broker."""
-    sent: Mapping[int, float]
-    """Bytes a second that the broker sends to followers."""
+    held: Mapping[int, int]  # bytes
+    taken: Mapping[int, float]  # bytes a second that producers and leaders send to the broker
+    sent: Mapping[int, float]  # bytes a second that the broker sends to followers
 
 
 def loads_of(topics: Iterable[TopicSpec], down: frozenset[int]) -> BrokerLoads:

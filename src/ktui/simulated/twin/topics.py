@@ -31,8 +31,7 @@ class Moment(msgspec.Struct, frozen=True):
 
     ends: Mapping[int, LogEnds]
     sizes: Sizes
-    at_s: float
-    """The second of the sizes."""
+    at_s: float  # the second of the sizes
     failures: tuple[Failure, ...] = ()
 
     def offsets(self, state: PartitionState) -> LogEnds | None:
@@ -135,8 +134,7 @@ class Replicas(msgspec.Struct, frozen=True):
 class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a topic."""
 
-    name: str
-    """The name that the topic has in the twin."""
+    name: str  # the name that the topic has in the twin
     states: Sequence[PartitionState]
     message_size: int | None
     inbound: Sequence[float | None]
