@@ -24,8 +24,6 @@ class StoryMoment(enum.StrEnum):
 class Caption(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence or two about what happens now, shown until the next caption."""
 
-    say: str
-    """The text; keys of the view stand between backticks."""
-    at_s: float | None = None
-    """Seconds from the cluster's first moment; None where it waits for a moment."""
+    say: str  # the text; keys of the view stand between backticks
+    at_s: float | None = None  # seconds from the first moment; None: see `when`
     when: StoryMoment | None = None

@@ -30,7 +30,7 @@ class SizeRate(msgspec.Struct, frozen=True):
     """The rate at which one replica was copied, for partitions of some size."""
 
     from_bytes: NonNegativeInt
-    below_bytes: NonNegativeInt | None  # none for the largest sizes
+    below_bytes: NonNegativeInt | None  # None for the largest sizes
     bytes_s: Spread
 
 
@@ -45,19 +45,13 @@ class StallCause(msgspec.Struct, frozen=True):
 class EtaError(msgspec.Struct, frozen=True):
     """The error of forecasts: the median of |forecast - truth| / truth."""
 
-    scope: str
-    """`run` or `partition`."""
-    decile: NonNegativeInt
-    """Progress of the copying: 0 is less than a tenth, 5 is five to six tenths."""
+    scope: str  # `run` or `partition`
+    decile: NonNegativeInt  # progress: 0 is less than a tenth, 5 is five to six tenths
     moments: NonNegativeInt
-    ktui: float | None
-    """Error of the time left that the live view shows."""
-    linear: float | None
-    """Error of the time passed, times the bytes left by the bytes done."""
-    recent: float | None
-    """Error of the bytes left by the rate of the last ten seconds."""
-    told: float
-    """The share of moments in which the live view showed a time at all."""
+    ktui: float | None  # error of the time left that the live view shows
+    linear: float | None  # error of the time passed, times the bytes left by the bytes done
+    recent: float | None  # error of the bytes left by the rate of the last ten seconds
+    told: float  # the share of moments in which the live view showed a time at all
 
 
 class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,22 +61,17 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     partitions: NonNegativeInt
     bytes: NonNegativeInt
-    limits: dict[str, str | NonNegativeInt | None]
-    """Values by option of `ktui start`, without dashes; null lifts a limit."""
+    limits: dict[str, str | NonNegativeInt | None]  # by option of `ktui start`; null lifts it
     throttle: str
     predicted_s: float
     low_s: float
     high_s: float
-    actual_s: float | None
-    """Duration of the recorded run, under its own limits."""
-    driven_by: str | None = None
-    """The promises that chose its rates, such as `by`; None for none."""
-    held_out_error: float | None
-    """(predicted - actual) / actual of that run, by other runs; None where none can predict it."""
+    actual_s: float | None  # duration of the recorded run, under its own limits
+    driven_by: str | None = None  # the promises that chose its rates, such as `by`
+    held_out_error: float | None  # (predicted - actual) / actual, by other runs; or None
     assumed: tuple[str, ...] = ()
     reason: str
-    record: str | None = None
-    """The options of `ktui start` to record a run with, which may show faster limits; or None."""
+    record: str | None = None  # options of `ktui start` to record a run that may show more
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +79,8 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     run_id: str
-    reason: str
-    """The recording that would be needed, or a note that nothing fits or would be better."""
-    record: str | None = None
-    """The options of `ktui start` for a run to record, to know more; None if nothing might be
-    better.
-    """
+    reason: str  # what to record first, or that nothing fits or would be better
+    record: str | None = None  # options of `ktui start` to record a run that may show more
 
 
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +91,7 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     moves: NonNegativeInt
     began: datetime | None = None
     ended: datetime | None = None
-    prior: Prior | None = None  # none while too little was copied for an estimate
+    prior: Prior | None = None  # None while too little was copied for an estimate
     pairs: tuple[PairRate, ...] = ()
     sizes: tuple[SizeRate, ...] = ()
     stalls: tuple[StallCause, ...] = ()
@@ -124,7 +109,7 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     """The whole file."""
 
     schema_version: int = SCHEMA_VERSION
-    made_at: datetime | None = None  # none if no insights have been made yet
+    made_at: datetime | None = None  # None if no insights have been made yet
     version: str = ""  # the version of ktui that made the insights
     clusters: tuple[ClusterInsights, ...] = ()
 
@@ -200,8 +185,7 @@ def _decoded(text: bytes, path: Path) -> Insights:
         raise FileProblem(path, None, f"this is not an insights file: {error}; {_FIX}") from None
 
 
-Options = dict[str, str | int | None]
-"""Values by option, without dashes; None lifts a limit."""
+Options = dict[str, str | int | None]  # values by option, without dashes; None lifts a limit
 _OF_BROKERS = "brokers"  # the limits of single brokers are no options of a new run
 
 
@@ -248,8 +232,7 @@ class Section(msgspec.Struct, frozen=True):
     title: str
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-    left: tuple[int, ...] = (0,)
-    """Indexes of left-aligned columns, which hold words; figures are right-aligned."""
+    left: tuple[int, ...] = (0,)  # indexes of left-aligned columns, which hold words
     more: str = ""
 
     def lines(self) -> list[str]:

@@ -23,8 +23,7 @@ from ktui.pacing.situation import (
     moves_coordinator,
 )
 
-LARGE_CUT_TOGETHER = 10
-"""Without C and P, so many that are ready are enough if they are large."""
+LARGE_CUT_TOGETHER = 10  # without C and P, so many that are ready are enough if they are large
 LARGE_BYTES = 10 * 1024**3
 """From so many bytes on, partitions that are ready are large; each new replica holds as many."""
 

@@ -25,14 +25,9 @@ from ktui.units import Size, parse_quantity
 class Shape(enum.StrEnum):
     """The way in which a partition's reassignment is cut into steps."""
 
-    GENTLE = "gentle"
-    """Add first, then drop everything at once."""
-    KIP_435 = "kip-435"
-    """Add and elect the preferred leader first, then drop and add together."""
-    WHOLE = "whole"
-    """The whole change in one request without an election, as kafka-reassign-partitions does: a
-    partition may fall below min ISR.
-    """
+    GENTLE = "gentle"  # add first, then drop everything at once
+    KIP_435 = "kip-435"  # add and elect the preferred leader first, then drop and add together
+    WHOLE = "whole"  # all in one request, as kafka-reassign-partitions: may break min ISR
 
 
 class Mode(enum.StrEnum):
@@ -45,11 +40,7 @@ class Mode(enum.StrEnum):
 class Order(enum.StrEnum):
     """The order in which partitions begin."""
 
-    LONG_FIRST = "long-first"
-    """First the few partitions with the longest copies, longest first; then as `TOPIC`.
-
-    Gentle only.
-    """
+    LONG_FIRST = "long-first"  # The few with the longest copies, then as `TOPIC`. Gentle.
     TOPIC = "topic"
     SIZE_DESC = "size-desc"
     SIZE_ASC = "size-asc"
@@ -82,19 +73,13 @@ class Full(msgspec.Struct, frozen=True):
     """A limit that leaves no room for a step."""
 
     limit: str
-    used: int
-    """A count, or bytes."""
+    used: int  # a count, or bytes
     most: int
-    at: Place = None
-    """The full broker, for a limit of brokers; None for the cluster's."""
-    others: int = 0
-    """The part of `used` that other people's reassignments take."""
-    among_urgent: bool = False
-    """Whether `used` is what urgent partitions use: the step's partition is one of them."""
-    among_internal: bool = False
-    """Whether `used` counts the leaders of internal partitions alone, of which one moves."""
-    own: bool = False
-    """Whether the limit is the broker's own, in the place of the run's."""
+    at: Place = None  # the full broker, for a limit of brokers; None for the cluster's
+    others: int = 0  # the part of `used` that other people's reassignments take
+    among_urgent: bool = False  # whether `used` is what urgent partitions alone use
+    among_internal: bool = False  # whether `used` counts internal leaders, of which one moves
+    own: bool = False  # whether the limit is the broker's own, in the place of the run's
 
 
 class FullWords(msgspec.Struct, frozen=True):
@@ -104,17 +89,12 @@ class FullWords(msgspec.Struct, frozen=True):
     replicas be added on one broker, and 2 are there."
     """
 
-    step: str
-    """What the step does; `{at}` is the place that is full."""
-    unit: str
-    """What is counted; not used for bytes."""
+    step: str  # what the step does; `{at}` is the place that is full
+    unit: str  # what is counted; not used for bytes
     lets: str
-    one: str = ""
-    """Where that many may, unless the limit is the broker's own."""
-    now: str = "{are}"
-    """What as many do as are in use; `{are}` and `{have}` agree with the number."""
-    short: str = " in use"
-    """What follows the numbers in a cell."""
+    one: str = ""  # where that many may, unless the limit is the broker's own
+    now: str = "{are}"  # what those in use do; `{are}` and `{have}` agree with the number
+    short: str = " in use"  # what follows the numbers in a cell
 
     def cell(self, letter: str, full: Full, figure: Callable[[int], str]) -> str:
         foreign = f", {full.others:,} foreign" if full.others else ""
@@ -146,16 +126,16 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     costs: Callable[[Demand], Iterable[tuple[Place, int]]] | None = None
     """What a step in flight takes, and where; None for P, K and limits of one partition."""
     in_bytes: bool = False
-    """Measured in bytes: full once so many are in use, so the last step may exceed it."""
+    """Full once so many bytes are in use: the last may exceed it."""
     counts_others: bool = False
     """Whether what other people's reassignments add counts, too."""
     binds_urgent: bool = False
-    """Whether it binds a step that adds since too few replicas are in sync, as producers wait."""
+    """Whether it binds steps for min ISR, as producers wait."""
     may_exceed: bool = False
     """Whether one step may take more than there is: it goes alone then."""
     gentle_only: bool = False
     bounds_copies: bool = False
-    """Whether it bounds how much is copied at once: a grid of what-if scales it."""
+    """Whether it bounds copies at once: what-if scales it."""
     replaces_default: bool = False
     """Whether naming it leaves out W's default."""
     full: FullWords | None = None

@@ -20,15 +20,11 @@ from ktui.pacing.situation import Demand, Move, Place, WantedPartition
 class Precedence(enum.IntEnum):
     """Who goes before whom, whatever the order."""
 
-    CALLED_OFF = 0
-    """An operator has called the partition off, or has given it another target."""
-    URGENT = 1
-    """Too few of its replicas are in sync, and urgent partitions go first."""
-    INTERNAL_FIRST = 2
-    """It is of one of Kafka's own topics, and these go before all others."""
+    CALLED_OFF = 0  # an operator has called the partition off, or has given it another target
+    URGENT = 1  # too few of its replicas are in sync, and urgent partitions go first
+    INTERNAL_FIRST = 2  # it is of one of Kafka's own topics, and these go before all others
     USUAL = 3
-    INTERNAL_LAST = 4
-    """The same, and these begin once no other partition waits to begin."""
+    INTERNAL_LAST = 4  # the same, and these begin once no other partition waits to begin
 
 
 def usual_precedence(topic: str, internal: InternalOrder) -> Precedence:
@@ -303,7 +299,7 @@ class Usage(msgspec.Struct):
     places: int = 0
     steps_in_places: int = 0
     coordinators_moving: int = 0
-    """Steps in flight that move the leader of an internal partition."""
+    """Steps that move the leader of an internal partition."""
     steps_adding: int = 0
     alone: int = 0
     taken: dict[str, Counter[Place]] = msgspec.field(

@@ -32,15 +32,11 @@ class _Entry(msgspec.Struct):
     situation: Situation
     begun: bool
     first: bool
-    urgent: bool = False
-    """Whether the partition goes as an urgent one; of a step in flight, whether it went so."""
-    place: tuple[Usage, ...] = ()
-    """What counts the place that the partition holds under P; empty without a place."""
+    urgent: bool = False  # whether the partition is, or the step in flight went so
+    place: tuple[Usage, ...] = ()  # what counts its place under P; empty without
     held: bool = False
-    counted: Demand | None = None
-    """What the step in flight takes of the limits; None without one."""
-    filed: Next | None = None
-    """What comes next, while the partition is filed: queued, between steps, ready or blocked."""
+    counted: Demand | None = None  # what the step in flight takes of the limits
+    filed: Next | None = None  # what comes next, unless a step is in flight
 
 
 class Roster:

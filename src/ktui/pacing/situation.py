@@ -26,28 +26,19 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     are excess, without a live broker, and not in the ISR.
     """
 
-    replicas: Brokers
-    """The current replicas in Kafka's order, preferred leader first (CR)."""
+    replicas: Brokers  # the current replicas in Kafka's order, preferred leader first (CR)
     isr: Brokers
     leader: int | None
-    target: Brokers
-    """The plan's target replicas, in order (FTR)."""
-    lead: int | None = None
-    """The final leader, one of the target; None for its first, the preferred leader."""
-    online: frozenset[int]
-    """Brokers that are neither fenced nor absent, and whose log dir for the partition works."""
-    restarting: frozenset[int] = frozenset()
-    """Brokers that went offline very recently, whose replicas do not count as dead."""
-    closed: frozenset[int] = frozenset()
-    """Cordoned brokers that no target may name: Kafka 4.4 and later refuse it (KIP-1066)."""
+    target: Brokers  # the plan's target replicas, in order (FTR)
+    lead: int | None = None  # the final leader; None for the target's first
+    online: frozenset[int]  # brokers that are up, and whose log dir for it works
+    restarting: frozenset[int] = frozenset()  # went offline lately, so not dead
+    closed: frozenset[int] = frozenset()  # cordoned, so no target may name them (KIP-1066)
     min_insync_replicas: int = 1
-    waits_for_kept: bool = False
-    """Whether a step completes only when its whole target is in sync: before Kafka 4.3."""
+    waits_for_kept: bool = False  # whether a step waits for all of its target: before 4.3
     reassigning: bool = False
-    eligible: Brokers = ()
-    """Eligible leader replicas (KIP-966), as far as the cluster reports them."""
-    intermediate: Brokers = ()
-    """Replicas of an abandoned target, which are dropped before other excess ones (KIP-236)."""
+    eligible: Brokers = ()  # eligible leader replicas (KIP-966), where reported
+    intermediate: Brokers = ()  # of an abandoned target, dropped first (KIP-236)
 
     @property
     def min_isr(self) -> int:
@@ -127,15 +118,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     target: Brokers
     adds: Brokers
     drops: Brokers
-    alters: bool
-    """Whether the step sends an alter; otherwise it only elects."""
-    elects: int | None = None
-    """The broker to elect as preferred leader once the alter is over."""
+    alters: bool  # whether the step sends an alter; otherwise it only elects
+    elects: int | None = None  # the broker to elect as preferred leader once the alter is over
     moves_leader: bool = False
-    cut: bool = False
-    """Whether the step is the last alter of shape gentle, which only drops (or reorders)."""
-    urgent: bool = False
-    """Whether the step adds because too few are in sync, so that R, M and E do not apply."""
+    cut: bool = False  # whether it is the last alter of shape gentle, which only drops
+    urgent: bool = False  # whether too few are in sync, so R, M and E do not apply
 
 
 class BlockReason(enum.StrEnum):
@@ -218,15 +205,11 @@ class WantedPartition(msgspec.Struct, frozen=True):
     tp: TopicPartition
     situation: Situation
     size: int = 0
-    sized: bool = True
-    """Whether the size is known; if not, the partition counts under V and W as a large one."""
+    sized: bool = True  # whether the size is known; else it counts as a large one
     ahead: int = 0
-    begun: bool = False
-    """Whether this run submitted a step of the partition before it was resumed."""
-    first: bool = False
-    """Whether the partition goes before all others, whatever the order."""
-    urgent: bool = False
-    """Whether the partition is known to be urgent, where its situation is only assumed."""
+    begun: bool = False  # whether this run submitted a step of it before it resumed
+    first: bool = False  # whether the partition goes before all others, whatever the order
+    urgent: bool = False  # whether it is known to be, where its situation is assumed
 
     @property
     def weight(self) -> int:
@@ -248,17 +231,11 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     adds: int
     raises_epoch: bool = False
     leader: int | None = None
-    brokers: Brokers = ()
-    """The brokers that the step adds, sorted."""
-    racks: tuple[str, ...] = ()
-    """The racks of these brokers, sorted, each once; those of brokers without one are left out."""
-    among_urgent: bool = False
-    """Whether the partition is urgent: for it, limits count only what urgent ones have in flight.
-    """
-    moves_coordinator: bool = False
-    """Whether the step moves the leader of an internal partition, one of which moves at a time."""
-    weight: int = 1
-    """The bytes that each replica counts; 1 where a step asks for room, whatever its size."""
+    brokers: Brokers = ()  # the brokers that the step adds, sorted
+    racks: tuple[str, ...] = ()  # the racks of these, where known, sorted, each once
+    among_urgent: bool = False  # whether it counts against urgent ones only
+    moves_coordinator: bool = False  # whether an internal leader moves: one at a time
+    weight: int = 1  # bytes of each replica; 1 where a step asks for room
 
     @property
     def less(self) -> Demand | None:
@@ -323,23 +300,17 @@ class Move(msgspec.Struct, frozen=True):
 
     tp: TopicPartition
     step: Step
-    alone: bool = False
-    """Whether the step can never fit the limits, and so runs while nothing else does."""
-    holds_place: bool = True
-    """Whether the step counts under P: every step but the cut of a ready partition."""
-    among_urgent: bool = False
-    """Whether the partition was urgent when the step began: the limits of urgent ones count it."""
+    alone: bool = False  # whether it can never fit the limits, and goes alone
+    holds_place: bool = True  # whether it counts under P: all but cuts of ready ones
+    among_urgent: bool = False  # whether the partition was urgent when it began
 
 
 class Decision(msgspec.Struct, frozen=True):
     """The moves to submit now."""
 
-    batch: int
-    """The number of this decision; in wave mode, of the wave."""
-    steps: tuple[Move, ...] = ()
-    """Moves to alter in one request, with elections afterwards."""
-    cuts: tuple[tuple[Move, ...], ...] = ()
-    """Groups of cuts, one alter request for each group, which completes its partitions."""
+    batch: int  # the number of this decision; in wave mode, of the wave
+    steps: tuple[Move, ...] = ()  # moves to alter in one request, with elections afterwards
+    cuts: tuple[tuple[Move, ...], ...] = ()  # groups, each in one alter request
 
     @property
     def moves(self) -> Iterator[Move]:

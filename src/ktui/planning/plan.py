@@ -14,7 +14,7 @@ from ktui.cluster.text import clean
 VERSION = 1
 MOST_BYTES = 128 * 1024 * 1024
 MOST_PARTITIONS = 500_000
-LARGEST = 2**31 - 1  # kafka's broker ids and partition numbers are signed 32-bit integers
+LARGEST = 2**31 - 1  # Kafka's broker ids and partition numbers are signed 32-bit integers
 ANY_LOG_DIR: Final = "any"
 
 PlanNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
@@ -29,13 +29,8 @@ class PartitionTarget(
     topic: str
     partition: PlanNumber
     replicas: ReplicaList
-    log_dirs: tuple[str, ...] = ()
-    """One per replica: "any" or a path (KIP-113); empty if the plan has none.
-
-    A run leaves it to the broker.
-    """
-    original_replicas: ReplicaList = ()
-    """The replicas when the plan was made (KIP-236); empty if the plan has none."""
+    log_dirs: tuple[str, ...] = ()  # "any" or a path for each replica (KIP-113), or empty
+    original_replicas: ReplicaList = ()  # those when the plan was made (KIP-236), or empty
 
     @property
     def tp(self) -> TopicPartition:
@@ -51,10 +46,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Targets in the order of the plan, with no partition twice."""
 
     partitions: tuple[PartitionTarget, ...]
-    text: bytes = b""
-    """The plan's file, in which messages locate partitions; empty for a generated plan."""
-    note: str = ""
-    """Which part of the file is the plan, where the file holds more than a plan."""
+    text: bytes = b""  # its file, in which messages locate partitions; empty if generated
+    note: str = ""  # which part of the file is the plan, where the file holds more than a plan
 
 
 def plan_as_json(plan: Plan) -> str:

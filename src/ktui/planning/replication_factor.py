@@ -22,18 +22,15 @@ class PresentReplicas(msgspec.Struct, frozen=True):
 
     brokers: Brokers = ()
     behind: frozenset[int] = frozenset()
-    dead: frozenset[int] = frozenset()
-    """The replicas on brokers that are down, or whose log dir has failed."""
+    dead: frozenset[int] = frozenset()  # on brokers that are down, or a failed log dir
 
 
 class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
     """The brokers of a cluster, and how many replicas they have."""
 
     online: frozenset[int]
-    cordoned: frozenset[int] = frozenset()
-    """The brokers that get no replicas: all their log dirs are cordoned."""
-    refuses_cordoned: bool = False
-    """Whether Kafka refuses every target that names one of them, which it does from 4.4 on."""
+    cordoned: frozenset[int] = frozenset()  # those whose log dirs are all cordoned
+    refuses_cordoned: bool = False  # whether no target may name them, from Kafka 4.4 on
     racks: Mapping[int, str | None] = {}
     replicas: Mapping[int, int] = {}
 

@@ -111,13 +111,10 @@ class BrokerRate(msgspec.Struct, frozen=True):
 class ThrottleRates(msgspec.Struct, frozen=True):
     """Bytes a second into each broker, over all the replicas that a run is adding there."""
 
-    every: int | None = None
-    """The rate of every broker not named in `brokers`; None for no throttle."""
+    every: int | None = None  # the rate of brokers not in `brokers`; None for no throttle
     brokers: tuple[BrokerRate, ...] = ()
-    budget: int | None = None
-    """The rate of all brokers together; None for no limit on that."""
-    objective: Objective | None = None
-    """What is to hold at any rate: ktui lowers the rate until it does; None for nothing."""
+    budget: int | None = None  # the rate of all brokers together; None for no limit on that
+    objective: Objective | None = None  # what is to hold at any rate, at the cost of rates
 
     def of(self, broker: int) -> int | None:
         """Return the rate of a broker, in bytes a second: alone, it may use all of the budget."""

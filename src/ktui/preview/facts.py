@@ -23,15 +23,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     seen: ClusterSnapshot
     cluster: str = ""
     cluster_id: str = ""
-    permitted: Permissions | None = None
-    """What the principal may do; None where nobody asked, or brokers do not tell."""
-    obstacles: CanaryObstacles | None = None
-    """What keeps a canary from its topic; None where nobody asked."""
-    standing: tuple[Finding, ...] = ()
-    """What stands against any plan now: a shut gate, another owner, other runs."""
+    permitted: Permissions | None = None  # None where nobody asked, or brokers do not tell
+    obstacles: CanaryObstacles | None = None  # to a canary; None where nobody asked
+    standing: tuple[Finding, ...] = ()  # against any plan now: a gate, an owner, other runs
     prior: Prior | None = None
-    throttled_by: str = ""
-    """Why no other run may have a throttle, with the run that has one; empty where none has."""
+    throttled_by: str = ""  # why no other run may have a throttle; empty where one may
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +57,10 @@ class PlanSummary(msgspec.Struct, frozen=True):
     """The plan in figures. Partitions that others are moving count as before their move."""
 
     partitions: int
-    unknown: int
-    """Partitions that the cluster does not have or does not show; excluded from the rest."""
+    unknown: int  # partitions that the cluster does not show; not in the rest
     at_target: int
     replica_movements: int
-    leader_movements: int
-    """Partitions with a leader that are to be led by another broker."""
+    leader_movements: int  # partitions with a leader that are to be led by another broker
     replication_factor_changes: tuple[FactorChange, ...]
 
 
@@ -96,8 +90,7 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: int
     replicas: int
-    gains: int
-    """The replicas that the broker gains by the plan; `loses` counts those it gives up."""
+    gains: int  # the replicas that the broker gains by the plan, as `loses`
     loses: int
     leaders: int
     leaders_after: int

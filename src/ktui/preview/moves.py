@@ -34,12 +34,9 @@ class StepsCost(msgspec.Struct, frozen=True):
 
     alters: int = 0
     elections: int = 0
-    leader_epoch_bumps: int = 0
-    """Each alter that drops a replica begins an epoch, and so does each election."""
-    most_replicas: int = 0
-    """The most replicas held at once; in flight, those present and those being added."""
-    most_adds: int = 0
-    """The most replicas that one step adds, apart from steps that restore min ISR."""
+    leader_epoch_bumps: int = 0  # alters that drop a replica, and elections
+    most_replicas: int = 0  # the most replicas held at once, with those being added
+    most_adds: int = 0  # the most that one step adds, but to restore min ISR
 
 
 def pattern_of(now: Situation) -> tuple[Pattern, Brokers]:
@@ -182,14 +179,11 @@ def _steps(now: Situation, patterns: StepPatterns) -> tuple[PlannedStep, ...]:
 class Moves(msgspec.Struct):
     """The partitions and bytes to move, whatever the limits."""
 
-    wanted: list[WantedPartition]
-    """The partitions to move, assumed online and in sync."""
-    patterns: defaultdict[Pattern, list[int]]
-    """Indexes into `wanted`, by the pattern that decides the steps."""
+    wanted: list[WantedPartition]  # the partitions to move, assumed online and in sync
+    patterns: defaultdict[Pattern, list[int]]  # indexes into `wanted`
     bytes_in: Counter[int]
     bytes_out: Counter[int]
-    unknown: Counter[int]
-    """By broker, the replicas gained or lost of partitions with unknown size."""
+    unknown: Counter[int]  # by broker, replicas gained or lost of unknown size
     sizes_unknown: int = 0
     bytes_to_copy: int = 0
     racks: Racks = NO_RACKS

@@ -70,8 +70,7 @@ class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
     elections: int
     leader_epoch_bumps: int
     most_replicas: int
-    peak_extra_replicas: int
-    """The most replicas at one time beyond partitions' present and final numbers, in all."""
+    peak_extra_replicas: int  # beyond partitions' present and final numbers, in all
 
 
 class BrokerPreview(BrokerShare, frozen=True, kw_only=True):
@@ -81,12 +80,9 @@ class BrokerPreview(BrokerShare, frozen=True, kw_only=True):
     bytes_out: int | None
     throttle_bytes_s: int | None
     disk_bytes: int | None
-    room_bytes: int | None
-    """Free bytes now, in the log dirs that work and are not cordoned."""
-    room_after_bytes: int | None
-    """Free bytes afterwards; a negative figure is lacking."""
-    room_at_peak_bytes: int | None
-    """The least free bytes at one time, while some old replicas are still there."""
+    room_bytes: int | None  # free bytes now, in the log dirs that work and are not cordoned
+    room_after_bytes: int | None  # free bytes afterwards; a negative figure is lacking
+    room_at_peak_bytes: int | None  # the least, while some old replicas are still there
 
 
 class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,20 +93,15 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     findings: tuple[Finding, ...]
     summary: PlanSummary
-    bytes_to_copy: int | None
-    """None if a partition's size is not known."""
-    sizes_unknown: int
-    """The number of partitions with unknown size among those that copy something."""
+    bytes_to_copy: int | None  # None if a partition's size is not known
+    sizes_unknown: int  # of partitions that copy something
     limits: Limits
     throttle: ThrottleRates
     throttle_leaders: bool
     brokers: tuple[BrokerPreview, ...]
-    shapes: tuple[ShapeCost, ...]
-    """Both shapes, for comparison; the limits decide which is in force."""
-    how_long: HowLong | None
-    """None if the size of a partition that is copied is not known."""
-    coordinators: CoordinatorMoves | None
-    """None if no partition of an internal topic gets another leader."""
+    shapes: tuple[ShapeCost, ...]  # both, for comparison; limits decide
+    how_long: HowLong | None  # None if the size of a partition that is copied is not known
+    coordinators: CoordinatorMoves | None  # None if no internal leader moves
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
 
     @property

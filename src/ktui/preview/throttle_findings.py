@@ -91,10 +91,8 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     limits: Limits
     outcome: SimulatedOutcome
     leaders: bool
-    asked: ThrottleRates = NO_THROTTLE
-    """The rates as the operator has given them, without a budget's shares."""
-    slow: bool = False
-    """Whether the operator insists on rates under which no copy ends."""
+    asked: ThrottleRates = NO_THROTTLE  # as given, without a budget's shares
+    slow: bool = False  # whether the operator insists on rates under which no copy ends
 
     @property
     def ends_nothing(self) -> bool:

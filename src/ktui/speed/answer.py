@@ -13,8 +13,7 @@ from ktui.quantities import as_count, as_rate
 _UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 _FROM_UNITS = 2.0
 """A time is given in the largest unit of which it has so many, so that two digits say enough."""
-_MOST_UNITS = 200.0
-"""The far end of a range keeps the unit of the middle up to so many of it."""
+_MOST_UNITS = 200.0  # the far end of a range keeps the unit of the middle up to so many of it
 _LONGEST_S = 100 * 86_400.0
 _TELLING = 0.5
 """A bottleneck is named if it alone takes this part of the time: else polls set the pace."""
@@ -76,12 +75,9 @@ class Basis(msgspec.Struct, frozen=True):
     """What a time rests on."""
 
     source: Source = Source.ASSUMED
-    runs: int = 0
-    """How many earlier runs; 0 if other people's moves have shown the rates."""
-    given_bytes_s: float | None = None
-    """The rate that the operator has named; None for none."""
-    misfits: tuple[Misfit, ...] = ()
-    """Only of earlier runs."""
+    runs: int = 0  # how many earlier runs; 0 if other people's moves have shown the rates
+    given_bytes_s: float | None = None  # the rate that the operator has named; None for none
+    misfits: tuple[Misfit, ...] = ()  # only of earlier runs
 
 
 class HowLong(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +85,10 @@ class HowLong(msgspec.Struct, frozen=True, kw_only=True):
 
     time_s: Span
     basis: Basis
-    pacesetter: Bound | None = None
-    """The bottleneck with the highest least time; None where nothing is copied."""
-    copying_s: float = 0.0
-    """Seconds of the middle in which something is copied: this part depends on the rate."""
-    waiting_s: float = 0.0
-    """The other seconds: polls, elections and removals."""
-    batches: int = 0
-    """Decisions that submit moves; in wave mode, waves."""
+    pacesetter: Bound | None = None  # the highest least time; None where nothing is copied
+    copying_s: float = 0.0  # seconds of the middle that depend on the rate
+    waiting_s: float = 0.0  # the other seconds: polls, elections and removals
+    batches: int = 0  # decisions that submit moves; in wave mode, waves
 
 
 def how_long_text(answer: HowLong, *, left: bool = False) -> str:

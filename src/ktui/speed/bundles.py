@@ -113,12 +113,9 @@ def simulate_in_bundles(
 class StandIns(NamedTuple):
     """For what the partitions of a simulation stand, besides themselves."""
 
-    together: Mapping[TopicPartition, Counter[int]]
-    """The leaders of others that are copied at the same time."""
-    in_turn: Mapping[TopicPartition, int]
-    """How many a partition and others are that are copied one after the other."""
-    steps: float
-    """How many steps a step stands for, on average: it takes their time beside copying."""
+    together: Mapping[TopicPartition, Counter[int]]  # leaders of others copied at once
+    in_turn: Mapping[TopicPartition, int]  # how many are copied one after the other
+    steps: float  # how many steps a step stands for, on average
 
 
 def simulate_stand_ins(

@@ -137,8 +137,7 @@ class CapacityMemory(msgspec.Struct):
     """What was learned of brokers so far."""
 
     seen: dict[int, _Seen] = {}
-    received: dict[tuple[int, int | None], BrokerShown] = {}
-    """By broker and throttle, since the run began: nothing is forgotten."""
+    received: dict[tuple[int, int | None], BrokerShown] = {}  # by broker and throttle
     busy_s: float = 0.0
 
     def shown(self, more: BrokerShown) -> None:

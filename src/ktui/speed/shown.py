@@ -37,10 +37,8 @@ class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     at: datetime
     received: tuple[BrokerShown, ...]
-    step_s: Amount | None = None
-    """Seconds of a step beside copying; None while unknown."""
-    largest: NonNegativeInt
-    """The bytes of the largest partition that it has copied, or begun to."""
+    step_s: Amount | None = None  # seconds of a step beside copying; None while unknown
+    largest: NonNegativeInt  # the bytes of the largest partition that it has copied
     brokers: NonNegativeInt | None = None
 
     def __post_init__(self) -> None:
@@ -94,10 +92,8 @@ class Learnt(NamedTuple):
     """A curve, and what it rests on."""
 
     curve: RateCurve
-    free: list[BrokerShown]
-    """What no throttle held up: the ground of the rate without one; empty where that is assumed."""
-    held: list[BrokerShown]
-    """What a throttle held up: the ground of the share that it lets through."""
+    free: list[BrokerShown]  # what no throttle held up; empty where that rate is assumed
+    held: list[BrokerShown]  # what a throttle held up, which shows its share
 
 
 def learn_curve(

@@ -48,19 +48,16 @@ class StepOverhead(msgspec.Struct, frozen=True):
 class StepInFlight(msgspec.Struct, frozen=True):
     """A step that is in flight when the simulation begins."""
 
-    wanted: WantedPartition
-    """The partition as before the step."""
+    wanted: WantedPartition  # the partition as before the step
     move: Move
-    left: Mapping[int, float]
-    """By broker, the bytes that the step's replicas still lack, without complete ones."""
+    left: Mapping[int, float]  # by broker, the bytes that incomplete replicas still lack
 
 
 class RestOfRun(msgspec.Struct, frozen=True):
     """The rest of a run when the simulation begins."""
 
     in_flight: Sequence[StepInFlight]
-    waiting: Sequence[WantedPartition]
-    """The other partitions, in the plan's order; those with earlier steps are `begun`."""
+    waiting: Sequence[WantedPartition]  # in the plan's order; `begun` with earlier steps
     racks: Racks = NO_RACKS
 
 
@@ -69,17 +66,12 @@ class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     copying_s: float
     waiting_s: float
-    batches: int
-    """Decisions that submitted moves; in wave mode, waves."""
+    batches: int  # decisions that submitted moves; in wave mode, waves
     most_in_flight: int
-    peak_extra_replicas: int
-    """The most replicas at one time beyond partitions' first and final numbers, of all together."""
-    peak_bytes: Counter[int]
-    """By broker, the most bytes held at one time beyond those at the start."""
-    peak_written: Counter[int]
-    """By broker, the most bytes a second written to the partitions that it was adding at once."""
-    peak_sent: Counter[int]
-    """By leader, the most bytes a second that followers of what is copied must fetch to keep up."""
+    peak_extra_replicas: int  # beyond partitions' first and final numbers, of all
+    peak_bytes: Counter[int]  # by broker, the most bytes held beyond those at the start
+    peak_written: Counter[int]  # by broker, bytes a second to what it was adding at once
+    peak_sent: Counter[int]  # by leader, bytes a second that its followers must fetch
 
 
 def simulate_rest_of_run(

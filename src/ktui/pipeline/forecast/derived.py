@@ -28,8 +28,7 @@ class DerivedOptions(msgspec.Struct, frozen=True):
 
     cells: tuple[GridCell, ...] | None = None
     window_s: float | None = None
-    anew: bool = False
-    """Whether to simulate all runs of the lake, or only those of clusters with new recordings."""
+    anew: bool = False  # whether to simulate all runs, or those of clusters with new lines
 
 
 PLAYED_BY = (

@@ -29,8 +29,7 @@ from ktui.pipeline.tables.evidence import rate_of_class
 from ktui.pipeline.tables.windows import fetch_all
 from ktui.recording.lines import from_wall_ms
 
-TELLING_S = 5.0
-"""Forecasts closer to the end do not count: nobody cares how far off they are."""
+TELLING_S = 5.0  # forecasts closer to the end do not count: nobody cares how far off they are
 KTUI, LINEAR, RECENT = "ktui", "linear", "recent"
 MOMENTS, TOLD = "moments", "told"
 """Not errors: all moments that count, and those of them at which the view had a forecast."""

@@ -37,15 +37,12 @@ PriorOf = Callable[[str], Prior | None]
 class Forecast(msgspec.Struct, frozen=True):
     """The live view's forecast at one moment, and two naive ones. Times left are in seconds."""
 
-    run_id: str | None
-    """None for a partition that no run was moving."""
+    run_id: str | None  # None for a partition that no run was moving
     scope: str
     topic: str | None
     partition: int | None
-    since: int | None
-    """The `seq` of the first forecast for the same copy of a partition; None for a run."""
-    seq: int
-    """The poll's line number in its session."""
+    since: int | None  # the `seq` of the first forecast for the same copy; None for a run
+    seq: int  # the poll's line number in its session
     t: int
     share: float | None
     predicted: Span | None
@@ -76,8 +73,7 @@ class Growth(msgspec.Struct):
     began_ms: int
     adding: tuple[int, ...] = ()
     forecast_ms: int | None = None
-    since: int | None = None
-    """The `seq` of the first forecast for the present copy of a partition; None without one."""
+    since: int | None = None  # the `seq` of the first forecast for the present copy
     points: list[tuple[int, float]] = []
 
     def grow(self, t: int, share: float | None) -> None:

@@ -174,8 +174,7 @@ class SessionSpan(msgspec.Struct, frozen=True):
     least_offset: int
     most_offset: int
     run_ids: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
-    """The names of the versions' folders that have lines of it."""
+    versions: tuple[str, ...] = ()  # the names of the versions' folders that have lines of it
 
     @property
     def key(self) -> SessionKey:

@@ -52,8 +52,7 @@ class Found(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     problems: tuple[str, ...]
-    unfinished: int
-    """The number of segments still being recorded, which are read once they are complete."""
+    unfinished: int  # segments still being recorded, which are read once complete
 
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:

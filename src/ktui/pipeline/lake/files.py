@@ -45,8 +45,7 @@ _EXISTS = ("FileAlreadyExistsException", "AlreadyBeingCreatedException")
 class FileState(msgspec.Struct, frozen=True):
     """The content that a file has at a time."""
 
-    etag: str | None
-    """Its ETag in an object store, its hash elsewhere; None where there is no file."""
+    etag: str | None  # of an object store, else its hash; None where there is no file
 
 
 class ListedFile(msgspec.Struct, frozen=True):

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-SCHEMA_VERSION = 2
-"""Until version 1, each part was in one folder, which the manifest named too."""
+SCHEMA_VERSION = 2  # until version 1, each part was in one folder, which the manifest named too
 NAME = "ktui-lake.json"
 _ABOVE = ("", ".", "..")
 _FOLDERS = 3  # a file is in a folder of its table, version and cluster, or below that
@@ -25,8 +24,7 @@ class SegmentRead(msgspec.Struct, frozen=True, omit_defaults=True):
     length: _Count
     modified_ms: int
     sha256: str
-    newer_format: int | None = None
-    """The version of its format, which this lake's ktui did not know; None where it was read."""
+    newer_format: int | None = None  # the format that the lake's ktui did not know; or None
 
     @property
     def file(self) -> tuple[str, int, int]:
@@ -37,11 +35,9 @@ class SegmentRead(msgspec.Struct, frozen=True, omit_defaults=True):
 class DataFile(msgspec.Struct, frozen=True):
     """A Parquet file."""
 
-    path: str
-    """Relative to the lake's folder: table, version, cluster, and folders and a name below."""
+    path: str  # relative to the lake: table, version, cluster, and further below
     length: _Count
-    rows: _Count = 0
-    """0 also where a lake of schema version 1 does not say."""
+    rows: _Count = 0  # 0 also where a lake of schema version 1 does not say
 
     @property
     def folder(self) -> str:

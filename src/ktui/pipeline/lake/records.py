@@ -60,8 +60,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     windows: int | None = None
     kept: int | None = None
     by: int | None = msgspec.field(name="by_t", default=None)
-    late_ms: int | None = None
-    """Milliseconds from `by` to the run's end; negative if it ended before."""
+    late_ms: int | None = None  # from `by` to the run's end; negative if it ended before
     rate_changes: int | None = None
 
 
@@ -182,8 +181,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     t: int
     kind: str
     says: str
-    until: int | None = None
-    """When it was over, of a pause or a broker that was down; None for what has no length."""
+    until: int | None = None  # when a pause or a broker's failure was over; or None
 
 
 class JudgedStall(msgspec.Struct, frozen=True, gc=False):
@@ -246,12 +244,10 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A row of `what_if`: how long the run would have taken under other limits. In seconds."""
 
     run_id: str
-    limits: str
-    """As JSON."""
+    limits: str  # as JSON
     throttle: str
     own: bool = False
-    driven_by: str | None = None
-    """The promises that chose the run's rates, of its own row: by, objective, or both."""
+    driven_by: str | None = None  # of its own row: by, objective, or both
     predicted_s: float
     low_s: float
     high_s: float
@@ -259,11 +255,9 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     error_held_out: float | None = None
     recommended: bool = False
     reason: str | None = None
-    record: str | None = None
-    """The options of `ktui start` for a run to record to know more, beside the reason."""
+    record: str | None = None  # options of `ktui start` to record a run, to know more
     assumed: tuple[str, ...] | None = None
-    beyond: tuple[str, ...] | None = None
-    """Why this row is not recommended: the recordings that would be needed first."""
+    beyond: tuple[str, ...] | None = None  # why not recommended: what to record first
 
     @property
     def foretold(self) -> bool:
@@ -283,23 +277,18 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All facts of a report."""
 
     cluster_id: str
-    runs: tuple[RunRecord, ...]
-    """The run that the report is about, or all runs of the cluster."""
+    runs: tuple[RunRecord, ...]  # the run that the report is about, or all runs of the cluster
     of_run: bool
     moves: tuple[MoveRecord, ...] = ()
     intervals: tuple[Interval, ...] = ()
-    gaps: tuple[Span, ...] = ()
-    """The times within the span that no poll shows, in order."""
-    idle: tuple[Span, ...] = ()
-    """The long times within the span in which nothing moved or happened, in order."""
+    gaps: tuple[Span, ...] = ()  # the times within the span that no poll shows, in order
+    idle: tuple[Span, ...] = ()  # the long times in which nothing moved or happened, in order
     marks: tuple[Mark, ...] = ()
     inflow: tuple[Inflow, ...] = ()
-    inflow_ms: int = 60_000
-    """The length of the bins of `inflow`."""
+    inflow_ms: int = 60_000  # the length of the bins of `inflow`
     in_flight: tuple[InFlightCounts, ...] = ()
     limits: tuple[LimitsSince, ...] = ()
-    rates: tuple[RateRecord, ...] = ()
-    """The rates of the run, in order of time; none in the report of a cluster."""
+    rates: tuple[RateRecord, ...] = ()  # in order of time; none in a cluster's report
     slowest: tuple[Sample, ...] = ()
     stalls: tuple[JudgedStall, ...] = ()
     guesses: tuple[ForecastRecord, ...] = ()

@@ -28,11 +28,9 @@ SessionKeys = Collection[SessionKey]
 
 
 class _Grown(msgspec.Struct, frozen=True):
-    going_on: SessionKeys
-    """All of their new lines come after those that were replayed before."""
+    going_on: SessionKeys  # all of their new lines come after those that were replayed before
     anew: SessionKeys
-    segments: Collection[str]
-    """The segments to read: the new ones, and the older ones of `anew`."""
+    segments: Collection[str]  # the new ones, and the older ones of `anew`
 
     @property
     def all(self) -> SessionKeys:

@@ -62,8 +62,7 @@ class PipelineRequest(msgspec.Struct, frozen=True):
     recordings: tuple[str, ...]
     lake: str
     choice: SegmentSelection = SegmentSelection()
-    asked: DerivedOptions | None = None
-    """Options for forecasts, what-if and insights; None to make none of these tables."""
+    asked: DerivedOptions | None = None  # None: no forecasts, what-if and insights
 
 
 class PipelineOutcome(msgspec.Struct, frozen=True):
@@ -76,8 +75,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True):
     clusters: tuple[str, ...]
     manifest: Manifest
     written: bool
-    problems: tuple[str, ...]
-    """The problems of files, each with its place: of the search, and of unreadable parts."""
+    problems: tuple[str, ...]  # of files, each with its place, in search and reading
     insights: Insights | None = None
 
 
@@ -157,14 +155,10 @@ def read_segments(
 class Written(NamedTuple):
     """What a version has of the clusters with new rows."""
 
-    tables: dict[str, DataFrame]
-    """By name, and as `new` the new lines."""
-    folds: DataFrame | None = None
-    """All of their runs, where these are folded already."""
-    run_ids: Collection[str] = ()
-    """The runs with new or changed events; not those of clusters of which all is new."""
-    changed: Collection[str] = ()
-    """The sessions with changed lines of before."""
+    tables: dict[str, DataFrame]  # by name, and as `new` the new lines
+    folds: DataFrame | None = None  # all of their runs, where these are folded already
+    run_ids: Collection[str] = ()  # with new or changed events; none of all-new clusters
+    changed: Collection[str] = ()  # the sessions with changed lines of before
 
 
 class Decoded(msgspec.Struct, frozen=True):

@@ -103,8 +103,7 @@ _NO_MEMORY = (
     "PYSPARK_SUBMIT_ARGS='--driver-memory 8g pyspark-shell', "
     "on a cluster with '--executor-memory 8g pyspark-shell'"
 )
-_OUT_OF_MEMORY = 52
-"""The exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)."""
+_OUT_OF_MEMORY = 52  # the exit code of a JVM whose memory is full (Spark's `SparkExitCode.OOM`)
 CONNECTION_LOST = (ConnectionRefusedError, ConnectionResetError)
 """What py4j raises where the JVM has ended between two calls."""
 _JVM_ENDED = (

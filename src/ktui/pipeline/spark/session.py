@@ -37,8 +37,7 @@ _CLASS_ARCHIVE_ALWAYS = (
     "-Xlog:cds=off,cds+dynamic=off",
 )
 _ROOM_BYTES = 1 << 30  # the free disk space that writing an archive needs
-_WRITTEN_WITHIN_S = 3600.0
-"""A JVM that began to write an archive longer ago than this has died."""
+_WRITTEN_WITHIN_S = 3600.0  # a JVM that began to write an archive longer ago than this has died
 _MOST = 3
 """The archives to keep, over all Javas, Sparks and environments; the oldest are removed first."""
 

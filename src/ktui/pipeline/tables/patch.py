@@ -37,27 +37,20 @@ PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)
 _WAITS = (QUEUED, ELECTING, BETWEEN)
 _LATE_MS = 2 * GAP_MS
 """A sample's figure that was not in the sample before it was read at most so long before it."""
-_BUCKET_MS = 15 * 60_000
-"""The times of spans that began in one such time are united by Spark."""
+_BUCKET_MS = 15 * 60_000  # the times of spans that began in one such time are united by Spark
 
 
 class News(NamedTuple):
     """What has changed since tables were derived, and these tables as they were."""
 
-    first: DataFrame
-    """`PARTITION` and `t` (ms) of the first sample that is new, gone or changed."""
+    first: DataFrame  # `PARTITION` and `t` (ms) of the first new, gone or changed one
     run_ids: Collection[str]
     sessions: Collection[str]
-    known: Collection[str]
-    """The clusters with derived tables; all rows of others are new."""
-    derived_bytes: int
-    """The bytes of those tables; some of their rows are written again."""
-    many: bool
-    """Whether there were so many samples of those that reading some of them is no small run."""
-    old: Callable[[Table], DataFrame]
-    """Returns the rows of a derived table, of those clusters."""
-    stage: Callable[[DataFrame], DataFrame]
-    """Stores rows, so that plans that read them do not have the rows' own plans within them."""
+    known: Collection[str]  # the clusters with derived tables; all rows of others are new
+    derived_bytes: int  # the bytes of those tables; some of their rows are written again
+    many: bool  # whether reading some of these samples is no small run
+    old: Callable[[Table], DataFrame]  # returns the rows of a derived table, of those clusters
+    stage: Callable[[DataFrame], DataFrame]  # stores rows, to cut plans short
 
 
 class Patch:

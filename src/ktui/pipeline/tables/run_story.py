@@ -57,20 +57,16 @@ class RateFacts(msgspec.Struct):
     entry: int
     t: int
     kind: str
-    bytes_s: int | None
-    """Bytes a second into each broker that `brokers` does not name; None for no throttle."""
+    bytes_s: int | None  # into each broker that is not in `brokers`; None for no throttle
     brokers: tuple[BrokerRate, ...]
     chosen_by: RateChooser | None
     in_flight_ms: int = 0
     objective: str | None = None
-    figure: float | None = None
-    """The figure of the last window, of an event `rate_held`; None if there is none."""
-    reason: str | None = None
-    """Why an event `rate_held` has no figure."""
+    figure: float | None = None  # of the last window, of `rate_held`; None without
+    reason: str | None = None  # why an event `rate_held` has no figure
     windows: int | None = None
     kept: int | None = None
-    ends_at_t: int | None = None
-    """The end that an event `rate_chosen` expects."""
+    ends_at_t: int | None = None  # the end that an event `rate_chosen` expects
     late: bool | None = None
 
 
@@ -170,10 +166,8 @@ class PartitionFacts(msgspec.Struct):
     outcome: str = UNKNOWN
     original: Sequence[int] | None = None
     target: Sequence[int] | None = None
-    limits: str | None = None
-    """The limits in force at the partition's first step, as JSON."""
-    ended_t: int | None = None
-    """When the partition's last step, or the work after that step, ended; None until then."""
+    limits: str | None = None  # the limits in force at the partition's first step, as JSON
+    ended_t: int | None = None  # of its last step, or of the work after that step
     steps: list[StepSpan] = []
     waits: list[Wait] = []
 
@@ -188,8 +182,7 @@ class RunFacts(msgspec.Struct):
     version: str | None
     limit_changes: int
     objective: str | None
-    windows: int | None
-    """The windows in which something was copied, and those with a figure that kept it."""
+    windows: int | None  # those with copies; `kept`: those with a figure that kept it
     kept: int | None
     by_t: int | None
     rate_changes: int | None

@@ -19,8 +19,7 @@ _OBJECTIVE = (
 _NO_OTHER = (
     "the rate of the run changed on the way, and nothing else was simulated that was recorded"
 )
-_ALIKE = 1.05
-"""Times and rates within this factor count as the same: no forecast is more exact."""
+_ALIKE = 1.05  # times and rates within this factor count as the same: no forecast is more exact
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -29,8 +28,7 @@ class Advice(msgspec.Struct, frozen=True):
     place: int | None
     reason: str
     told_of: int
-    record: str | None = None
-    """The options of `ktui start` for a run to record to know more; None if that gains nothing."""
+    record: str | None = None  # options of `ktui start` for a run to record, to know more
 
 
 def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:

@@ -33,12 +33,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     broker_bytes_s: float = 0.0
     free: bool = False
-    throttle: int = 0
-    """The highest throttle that held a copy up, bytes a second; others are as good as none."""
-    fewest_at_once: int = 0
-    """The fewest replicas at once into one broker that were copied for `TELLING_S` in all."""
-    most_at_once: int = 0
-    """The most replicas at once into one broker that were copied for `TELLING_S` in all."""
+    throttle: int = 0  # the highest that held a copy up, bytes a second
+    fewest_at_once: int = 0  # into one broker, copied for `TELLING_S` in all
+    most_at_once: int = 0  # the most replicas, likewise
     partitions: int = 0
 
 
@@ -93,8 +90,7 @@ class HeldOutTests(msgspec.Struct, frozen=True):
     """How a cluster's runs compare with what models of the other runs predict for them."""
 
     runs: int = 0
-    low: float = 1.0
-    """The shortest real time as a multiple of the predicted one: p10, or the least of few."""
+    low: float = 1.0  # the shortest real time by the predicted one: p10, or the least
     high: float = 1.0
 
     def widened(self, predicted_s: float, low_s: float, high_s: float) -> tuple[float, float]:
@@ -137,10 +133,8 @@ class InflowSample(msgspec.Struct, frozen=True, gc=False):
     at_once: int
     seconds: float
     bytes: float
-    throttle: int | None
-    """The broker's follower throttle, bytes a second; None without one."""
-    load: float | None = None
-    """How many copies the busier broker of each had, on average; None where nothing tells."""
+    throttle: int | None  # the broker's follower throttle, bytes a second; None without one
+    load: float | None = None  # copies of the busier broker of each; None if unknown
 
     @property
     def shown(self) -> BrokerShown:
@@ -170,13 +164,10 @@ class Model(msgspec.Struct, frozen=True):
     """The fitted model, and the evidence behind it."""
 
     curve: RateCurve
-    joining_s: int
-    """Seconds that a step with copies takes beside the copying."""
-    other_s: int
-    """Seconds that a step without copies takes."""
+    joining_s: int  # seconds that a step with copies takes beside the copying
+    other_s: int  # seconds that a step without copies takes
     runs: tuple[str, ...] = ()
-    seen: Evidence = Evidence()
-    """The recorded evidence, beyond which the model does not carry."""
+    seen: Evidence = Evidence()  # the recorded evidence, beyond which the model does not carry
     assumed: tuple[str, ...] = ()
 
     def assumptions(self, throttle: ThrottleRates, onto: Collection[int]) -> tuple[str, ...]:

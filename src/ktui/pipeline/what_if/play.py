@@ -61,8 +61,7 @@ class GridCell(msgspec.Struct, frozen=True):
 
     limits: Limits
     throttle: ThrottleRates = NO_THROTTLE
-    driven: tuple[RateSpan, ...] = ()
-    """The rates over time that a run's promises chose, in place of the throttle."""
+    driven: tuple[RateSpan, ...] = ()  # the rates that promises chose, over time
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -169,18 +168,13 @@ class PlayableRun(msgspec.Struct):
     """The facts needed to simulate a run."""
 
     name: str = ""
-    cell: GridCell = GridCell(Limits())
-    """The run's own limits and throttle, at its start, or the rates that its promises chose."""
-    known: bool = False
-    """Whether `cell` is known: the recording has the run's start."""
+    cell: GridCell = GridCell(Limits())  # its limits and throttle, or promised rates
+    known: bool = False  # whether `cell` is known: the recording has the run's start
     planned: list[Planned] = msgspec.field(default_factory=list)
-    steady: bool = True
-    """Whether the run kept its limits and was never paused, held up, resumed or added to."""
-    driven_by: str = ""
-    """The promises that chose its rates: by, objective, or both; empty for none."""
+    steady: bool = True  # whether it kept its limits, and nothing held it up
+    driven_by: str = ""  # the promises that chose its rates: by, objective, or both
     racks: dict[int, str] = {}
-    owned: bool = False
-    """Whether an engine has taken the run on."""
+    owned: bool = False  # whether an engine has taken the run on
 
     def take(self, event: AnyRunEvent) -> None:
         if isinstance(event, Started):
@@ -215,20 +209,15 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
     predicted_s: float
     low_s: float
-    high_s: float
-    """At least the predicted time."""
+    high_s: float  # at least the predicted time
     partitions_at_once: int
     peak_extra_replicas: int
     batches: int
     broker_bytes_s: float
-    actual_s: float | None = None
-    """What the run really took, of its own cell; None for others, and where it has not ended."""
-    driven_by: str | None = None
-    """The promises that chose the rates of the run as it was; None for none, and other cells."""
-    by_s: float | None = None
-    """Seconds from the run's first step to the time of --by; None without, and for other cells."""
-    beyond: tuple[str, ...] = ()
-    """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
+    actual_s: float | None = None  # the real time, of its own cell; None until the end
+    driven_by: str | None = None  # the promises that chose its own rates; None else
+    by_s: float | None = None  # from its first step to the time of --by; None without
+    beyond: tuple[str, ...] = ()  # why it is not advised; empty where it may be
     assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

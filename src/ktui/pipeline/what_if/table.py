@@ -41,10 +41,8 @@ _FEW_TESTS = 10
 class RealDuration(msgspec.Struct, frozen=True):
     """How long a run really took, and the model to check against that."""
 
-    ms: int | None
-    """From the first step to the end of the last, in ms; None where the run has not ended."""
-    held_out: Model | None
-    """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
+    ms: int | None  # from the first step to the end of the last; None until then
+    held_out: Model | None  # fitted on the other runs; None without, or if not all done
     by_s: float | None = None
 
 
@@ -146,8 +144,7 @@ class Models(msgspec.Struct):
     """The models, fitted on the driver and sent to the executors with the work."""
 
     whole: dict[str, Model]
-    held_out: dict[tuple[str, str], Model]
-    """By cluster and run id, fitted on all but the recordings from that run's time."""
+    held_out: dict[tuple[str, str], Model]  # by cluster and run id, without that run
 
 
 def models(figures: Mapping[str, FitInputs], runs: Sequence[tuple[str, str]]) -> Models:

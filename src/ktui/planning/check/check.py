@@ -174,12 +174,9 @@ class CoordinatorMoves(msgspec.Struct, frozen=True, kw_only=True):
     """What changes its coordinator with a plan."""
 
     partitions: tuple[TopicPartition, ...]
-    groups: int | None
-    """Groups of any type; None if they could not be counted."""
-    transactional_ids: int | None
-    """None if they could not be counted; only those that the principal may describe."""
-    share_groups: int | None
-    """Share groups with state in these partitions; None if they could not be counted."""
+    groups: int | None  # groups of any type; None if they could not be counted
+    transactional_ids: int | None  # those that the principal may describe; None if not counted
+    share_groups: int | None  # share groups with state there; None if not counted
 
 
 def internal_leader_moves(

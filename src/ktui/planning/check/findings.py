@@ -127,8 +127,7 @@ class FindingKind(enum.StrEnum):
     LOG_DIR_NOT_CHOSEN = "log dir not chosen"
     LOG_DIR_OFFLINE = "log dir offline"
     CORDONED = "cordoned"
-    CORDONED_LEFT = "cordoned broker left"
-    """Its replicas leave without the reserve that a gentle step keeps during the copy."""
+    CORDONED_LEFT = "cordoned broker left"  # without the reserve that a gentle step keeps
     NEVER_FITS = "never fits"
     NEVER_ENDS = "throttle under the inbound rate"
     SLOWER_THAN_A_FETCH = "throttle slower than a fetch"
@@ -143,8 +142,7 @@ class FindingKind(enum.StrEnum):
     CANCEL_GATE_SHUT = "cancel gate shut"
     CANARY_REFUSED = "canary refused"
     NOT_PERMITTED = "not permitted"
-    THROTTLE_NOT_PERMITTED = "throttle not permitted"
-    """Nor, with an objective, its canary."""
+    THROTTLE_NOT_PERMITTED = "throttle not permitted"  # nor, with an objective, its canary
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -154,8 +152,7 @@ class Finding(msgspec.Struct, frozen=True):
     kind: FindingKind
     partitions: tuple[TopicPartition, ...]
     sentence: str
-    place: FilePosition | None = None
-    """The first partition's position in the file; None if the plan was not read from a file."""
+    place: FilePosition | None = None  # of the first partition; None without a plan's file
     option: Option | None = None
 
 
@@ -168,14 +165,10 @@ class NeededPermission(msgspec.Struct, frozen=True, kw_only=True):
     """A planned action, with the severity of a permission that is missing for it."""
 
     subject: str
-    moves: Severity | None
-    """The severity if partitions cannot be moved; None if none are to be."""
-    moved: str = ""
-    """The action that the subject then cannot take: "be started"."""
-    throttles: Severity | None
-    """The severity if a throttle cannot be set; None if none is to be."""
-    unthrottled: str = ""
-    """How to do without the throttle."""
+    moves: Severity | None  # the severity if partitions cannot be moved; None if none are to be
+    moved: str = ""  # the action that the subject then cannot take: "be started"
+    throttles: Severity | None  # the severity if a throttle cannot be set; None if none is
+    unthrottled: str = ""  # how to do without the throttle
     canary: str = ""
 
 

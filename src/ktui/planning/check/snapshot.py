@@ -237,10 +237,8 @@ class Placement(msgspec.Struct, frozen=True):
 
     partitions: Mapping[TopicPartition, PartitionState]
     pool: BrokerPool
-    brokers: frozenset[int]
-    """Every broker that is registered or has a replica, also those that are down."""
-    unregistered: frozenset[int] = frozenset()
-    """Of these, the ids that only replica lists still have: they are no brokers any more."""
+    brokers: frozenset[int]  # all that are registered or have a replica, up or down
+    unregistered: frozenset[int] = frozenset()  # of these, the ids only replica lists have
 
 
 class PlacementAnswer(msgspec.Struct, frozen=True):

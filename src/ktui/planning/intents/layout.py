@@ -23,21 +23,14 @@ UNKNOWN_BYTES = 1024**3
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """The replicas of a cluster, and the brokers that they may go to."""
 
-    partitions: Mapping[TopicPartition, PartitionState]
-    """Every partition. While one is reassigned, its target counts as what it has."""
+    partitions: Mapping[TopicPartition, PartitionState]  # running reassignments count as over
     pool: BrokerPool
-    known: frozenset[int]
-    """Every broker that is registered or has a replica, also those that are down."""
-    unregistered: frozenset[int] = frozenset()
-    """Of these, the ids that only replica lists have. Kafka refuses targets that name them."""
-    sizes: Mapping[TopicPartition, int] = {}
-    """Bytes of one replica, where a broker reports them."""
-    room: Mapping[int, int] = {}
-    """Bytes that fit on a broker's disks, where it reports them; others have no bound."""
-    disks: Mapping[int, int] = {}
-    """Bytes of a broker's disks in all, where it reports them."""
-    weights: Mapping[int, float] = {}
-    """The share that a broker is to have, beside others; 1 where absent."""
+    known: frozenset[int]  # every broker that is registered or has a replica, up or down
+    unregistered: frozenset[int] = frozenset()  # of these, those Kafka refuses in targets
+    sizes: Mapping[TopicPartition, int] = {}  # bytes of one replica, where reported
+    room: Mapping[int, int] = {}  # bytes that fit on a broker's disks; others have no bound
+    disks: Mapping[int, int] = {}  # bytes of a broker's disks in all, where it reports them
+    weights: Mapping[int, float] = {}  # the share that a broker is to have; 1 where absent
 
     def size(self, tp: TopicPartition) -> int:
         return self.sizes.get(tp, UNKNOWN_BYTES)
@@ -157,8 +150,7 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
     leaders: int
     sizes_unknown: int
     brokers: tuple[BrokerBeforeAfter, ...]
-    racks: tuple[RackBeforeAfter, ...]
-    """All racks, by name; brokers without one are in none."""
+    racks: tuple[RackBeforeAfter, ...]  # all racks, by name; brokers without one are in none
 
 
 def before_after(layout: Layout, plan: Plan) -> BeforeAfter:

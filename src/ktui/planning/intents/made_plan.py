@@ -28,17 +28,14 @@ class Internal(enum.StrEnum):
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """The topics that a plan may change, and the most that it may change; None for no bound."""
 
-    topics: tuple[str, ...] = ()
-    """Names, or shell patterns (`orders-*`); empty for all topics."""
+    topics: tuple[str, ...] = ()  # names, or shell patterns (`orders-*`); empty for all topics
     exclude: tuple[str, ...] = ()
     internal: Internal = Internal.LAST
     max_moves: int | None = None
     max_bytes: int | None = None
     max_leader_changes: int | None = None
-    rack_aware: bool = True
-    """Whether a partition never ends up on fewer racks than it is on."""
-    keep_order: bool = False
-    """Whether a new replica takes the place of the old one in the list, also as the leader."""
+    rack_aware: bool = True  # whether a partition never ends up on fewer racks than it is on
+    keep_order: bool = False  # whether a new replica takes the old one's place in the list
 
     def includes(self, topic: str) -> bool:
         if is_canary(topic) or (self.internal is Internal.EXCLUDE and topic in INTERNAL_TOPICS):
@@ -55,22 +52,17 @@ class CannotMake(Exception):
 class Why(enum.StrEnum):
     """Why something of an intention is left undone."""
 
-    NO_BROKER = "no broker"
-    """Every broker that may get replicas has one of the partition already."""
-    NO_REPLICA = "no replica"
-    """No replica is where one would have to be moved from, or to lead."""
+    NO_BROKER = "no broker"  # all brokers that may get replicas have one of the partition
+    NO_REPLICA = "no replica"  # no replica is where one would have to be moved from, or to lead
     RACK = "rack"
     ROOM = "room"
     MAX_MOVES = "max moves"
     MAX_BYTES = "max bytes"
     MAX_LEADER_CHANGES = "max leader changes"
-    LAST_REPLICA = "last replica"
-    """No replica in sync would be left to copy from or to lead."""
+    LAST_REPLICA = "last replica"  # no replica in sync would be left to copy from or to lead
     REASSIGNING = "being reassigned"
-    UNREGISTERED = "unregistered"
-    """A replica is on a broker that is no longer registered, which Kafka refuses in a target."""
-    CORDONED = "cordoned"
-    """Its list would name a cordoned broker, which Kafka refuses from 4.4 on."""
+    UNREGISTERED = "unregistered"  # a replica is on a broker that is not registered any more
+    CORDONED = "cordoned"  # its list would name one, which Kafka refuses from 4.4 on
     UNREADABLE = "unreadable"
 
 
@@ -83,10 +75,8 @@ class Left(msgspec.Struct, frozen=True):
     tp: TopicPartition | None
     broker: int | None
     why: Why
-    amount: int = 0
-    """For a broker, how far off it stays: replicas, bytes or preferred leaders."""
-    cordoned: tuple[int, ...] = ()
-    """For `Why.CORDONED`, the brokers whose cordons are in the way."""
+    amount: int = 0  # for a broker, how far off it stays: replicas, bytes or preferred leaders
+    cordoned: tuple[int, ...] = ()  # for `Why.CORDONED`, the brokers that are in the way
 
 
 class MadePlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,8 +27,7 @@ class Strategy(enum.StrEnum):
     """Where the replicas of a partition are to be."""
 
     ANY = "any"
-    BALANCED_LEADERS = "balanced-leaders"
-    """Where they are; each broker is the preferred leader of its share of the topic."""
+    BALANCED_LEADERS = "balanced-leaders"  # each broker leads its share of the topic
     IN_RACK = "in-rack"
     CROSS_RACK = "cross-rack"
     STATIC = "static"
@@ -39,8 +38,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: str
     strategy: Strategy
-    lists: Mapping[int, Brokers] = {}
-    """The replicas of each partition by its number, if static; others stay where they are."""
+    lists: Mapping[int, Brokers] = {}  # by partition number, if static; others stay
 
 
 def placement(layout: Layout, rules: Sequence[Rule], wishes: Wishes) -> MadePlan:

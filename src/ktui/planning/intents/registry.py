@@ -85,23 +85,16 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: Kind
-    label: str
-    """The label of its line in the form. Fields in a row with the same label share a line."""
+    label: str  # the label of its line; adjacent fields with the same share one
     placeholder: str = ""
-    before: str = ""
-    """The words in front of it, where it shares a line."""
-    noun: str = ""
-    """What messages call it, where that is not the words before it or the label."""
-    typed: str = ""
-    """What a quantity is not when it cannot be read, and what to type."""
+    before: str = ""  # the words in front of it, where it shares a line
+    noun: str = ""  # what messages call it, where that is not the words before it or the label
+    typed: str = ""  # what a quantity is not when it cannot be read, and what to type
     default: str = ""
-    choices: Mapping[str, str] = {}
-    """The values of a choice, each with its words in the form."""
-    suffixes: tuple[str, ...] = ()
-    """How the names of files end that the form completes."""
+    choices: Mapping[str, str] = {}  # the values of a choice, each with its words in the form
+    suffixes: tuple[str, ...] = ()  # how the names of files end that the form completes
     metavar: str = ""
-    options: Mapping[str, str] = {}
-    """The options of the shell, each with its help. Of several, one is given."""
+    options: Mapping[str, str] = {}  # options of the shell with their help; one is given
 
     @property
     def called(self) -> str:
@@ -319,30 +312,19 @@ _LEADS = ("only", "exclude", "max_leader_changes")
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a plan can be made for. It is made once its needed fields have values."""
 
-    name: str
-    """The verb of `ktui plan`."""
-    needs: tuple[str, ...] = ()
-    """The fields without which there is no plan, in the order of the shell's arguments."""
-    may_have: tuple[str, ...] = COMMON
-    """The other fields. The shell has every field of `COMMON`, whatever the intent."""
+    name: str  # the verb of `ktui plan`
+    needs: tuple[str, ...] = ()  # in the order of the shell's arguments
+    may_have: tuple[str, ...] = COMMON  # the shell has all of `COMMON` for any intent
     means: str
-    help: str
-    """The same for the shell, with what it leaves alone."""
-    words: Callable[[Values], str]
-    """Says what is wanted: drain broker 3."""
-    reads: str
-    """What is read for it, with the texts of its fields: what is on {brokers}."""
-    named_by: tuple[str, ...] = ()
-    """The fields whose texts are in the name of a run."""
-    file: str = ""
-    """The name of its file for the form, where that is not made of the verb and `named_by`."""
-    make: Callable[[Layout, Values, Wishes], MadePlan]
-    """Raises CannotMake where there is no such plan, or nothing to do."""
-    blames: str = ""
-    """The field that a problem is about which names none; empty for the choice of the intent."""
+    help: str  # the same for the shell, with what it leaves alone
+    words: Callable[[Values], str]  # says what is wanted: drain broker 3
+    reads: str  # what is read for it, with the texts of its fields: what is on {brokers}
+    named_by: tuple[str, ...] = ()  # the fields whose texts are in the name of a run
+    file: str = ""  # the name of its file for the form, if not of verb and `named_by`
+    make: Callable[[Layout, Values, Wishes], MadePlan]  # raises CannotMake
+    blames: str = ""  # the field that a problem is about which names none; empty: intent
     allowed: Allowances = Allowances()
     amount: Callable[[Values], Callable[[int], str]] = lambda _: as_bytes
-    """Formats how far a broker stays off what is wanted of it."""
 
     @property
     def fields(self) -> list[Field]:

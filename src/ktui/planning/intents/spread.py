@@ -118,8 +118,7 @@ class Search:
         return never > best_off or (never == best_off and copied + needed >= best_copied)
 
 
-_MOST_RECONSIDERED = 500
-"""With more moves, one that is larger than need be makes no difference."""
+_MOST_RECONSIDERED = 500  # with more moves, one that is larger than need be makes no difference
 
 _SAMPLE = 100  # the replicas of a broker that are asked why they do not move
 _MOST_CHECKS = 600_000  # the moves that a plan looks at, at most; more find next to nothing

@@ -188,7 +188,7 @@ class Subject(msgspec.Struct, frozen=True):
     """Selects the rows of the lake that concern the report."""
 
     cluster_id: str
-    run: RunRecord | None = None  # none for the whole cluster
+    run: RunRecord | None = None  # None for the whole cluster
 
     def where(self, *, of_run: bool = True) -> pc.Expression:
         """Return the filter for the cluster's rows; for the run's if there is one and `of_run`."""

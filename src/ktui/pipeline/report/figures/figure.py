@@ -40,22 +40,17 @@ class Rows(msgspec.Struct, frozen=True):
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """A drawing: traces and layout in plotly.js's own format, with colours as `var(--name)`."""
 
-    id: str = ""
-    """Set by `figure`, as is the title."""
+    id: str = ""  # set by `figure`, as is the title
     title: str = ""
-    says: str
-    """The meaning of the drawing in words and figures; also its text for screen readers."""
-    caption: str
-    """How to read the drawing, and the data that it leaves out."""
+    says: str  # the drawing in words and figures; also for screen readers
+    caption: str  # how to read the drawing, and the data that it leaves out
     traces: Sequence[JSON]
     layout: JSON
     table: Rows
-    next_step: str = ""
-    """What to do to learn more, before the commands; empty where nothing is to be done."""
+    next_step: str = ""  # what to do to learn more, before the commands; or empty
     commands: tuple[str, ...] = ()
     height: int = 380
-    along_time: bool = True
-    """Whether x is time; if so, keys move and zoom the drawing."""
+    along_time: bool = True  # whether x is time; if so, keys move and zoom the drawing
 
 
 class Missing(msgspec.Struct, frozen=True):

@@ -292,10 +292,8 @@ def _unbroken(text: str) -> Markup:
 class PlotlyLibrary(msgspec.Struct, frozen=True):
     """plotly.js as the page contains it: compressed, as plotly.js is most of the page."""
 
-    packed: str
-    """The script, gzipped and then in Base64."""
-    sha256: str
-    """The SHA-256 of the script itself in Base64, as content security policies name it."""
+    packed: str  # the script, gzipped and then in Base64
+    sha256: str  # SHA-256 of the script, as content security policies name it
 
 
 @functools.cache
