@@ -51,7 +51,6 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scope_words(self) -> str:
-        """As options; empty if none was given."""
         words = [f"--topic {topic}" for topic in self.topics]
         words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
         words += [f"--broker {broker}" for broker in self.brokers]
@@ -78,10 +77,8 @@ class RunOnCluster:
         self.live = live
         self.answer: Answer | None = None
         self.problem: str | None = None
-        self.listed: dict[TopicPartition, ListedReassignment] = {}
-        """Listed by the cluster, and covered by the scope."""
-        self.unfinished: list[TopicPartition] = []
-        """In the scope; without an engine, only the listed ones."""
+        self.listed: dict[TopicPartition, ListedReassignment] = {}  # and in the scope
+        self.unfinished: list[TopicPartition] = []  # without an engine, only listed ones
 
     @property
     def claims(self) -> Mapping[TopicPartition, Brokers]:
@@ -136,7 +133,6 @@ class RunOnCluster:
         return tracks_in_scope(run, request.topics, named)
 
     def ask(self) -> None:
-        """Nothing if it would cover no partition."""
         if not self.unfinished:  # a command without partitions covers the whole run
             return
         whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
@@ -199,8 +195,7 @@ class ClusterCancel:
         self.cluster_id = ""
         self.foreign: dict[TopicPartition, ListedReassignment] = {}  # begun by no live run
         self._runs: list[RunOnCluster] = []
-        self._claims: set[tuple[TopicPartition, Brokers]] = set()
-        """In flight in live runs before and after the last poll."""
+        self._claims: set[tuple[TopicPartition, Brokers]] = set()  # by live runs, around a poll
         self._lost = ""  # why the most recent failed poll failed
         self._settled: Mapping[TopicPartition, Settled] = {}
         self.begun_meanwhile: list[TopicPartition] = []  # by others
@@ -275,7 +270,7 @@ class ClusterCancel:
         )
 
     def begun_by(self, tp: TopicPartition) -> str | None:
-        """A run without an engine; None if not known."""
+        """Return the run without an engine that has begun it; None if not known."""
         return next((run.name for run in self.runs if tp in run.listed), None)
 
     def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
@@ -311,7 +306,7 @@ class ClusterCancel:
                 yield from run.claims.items()
 
     def _still_foreign(self, _: Observation) -> Collection[ListedReassignment]:
-        """Of no live run; one may begin one just after its journal is read."""
+        """Those of no live run; one may begin one just after its journal is read."""
         for tp in [tp for tp, move in self.foreign.items() if (tp, move.target) in self._claims]:
             del self.foreign[tp]
         return self.foreign.values()

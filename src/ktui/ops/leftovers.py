@@ -67,8 +67,7 @@ class ThrottleReason(enum.StrEnum):
     MOVING = "moving"  # a move in flight needs it, or may
     CATCHING_UP = "catching up"  # it binds a replica that is out of sync, or may
     LIVE_RUN = "live run"
-    WAITING_RUN = "waiting run"
-    """Set by a run without an engine, which puts the old value back once resumed."""
+    WAITING_RUN = "waiting run"  # without an engine; once resumed, it puts the old value back
     LOG_DIRS = "log dirs"  # for moves between log dirs, which ktui does not see
     INHERITED = "inherited"  # not set on the broker itself
 
@@ -103,7 +102,6 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """`values` are everything that the setting has."""
         return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
@@ -126,7 +124,6 @@ def find_throttles(settings: SettingsByResource, uses: ThrottleUses) -> list[Fou
 
 
 def _unreadable(down: Collection[int], uses: ThrottleUses) -> Iterator[FoundThrottle]:
-    """Rates that brokers may have which are down, as if they were set."""
     for broker in down:
         for key in RATES:
             for found in _of(broker_resource(broker), key, _UNREADABLE, uses):
@@ -173,7 +170,6 @@ def _of(
 
 
 def _in_use(resource: ConfigResource, key: str, value: str, uses: ThrottleUses) -> ThrottleReason:
-    """Of a throttle that no run claims."""
     if key == LOG_DIR_RATE:
         return ThrottleReason.LOG_DIRS
     listed = key in REPLICAS
@@ -268,7 +264,7 @@ class Leftovers:
         )
 
     async def watch(self, first: ThrottleScan) -> tuple[str, ...]:
-        """Until something moves, or `WATCHED_S`; return what did. Raises ClusterError."""
+        """Return what moved or changed within `WATCHED_S`, early if so. Raises ClusterError."""
         scan = first
         for left in range(SCANS, -1, -1):
             changes = tuple(_changes(first, scan))
@@ -281,7 +277,7 @@ class Leftovers:
     async def remove(
         self, writer: ClusterWriter, stray: Sequence[FoundThrottle]
     ) -> dict[FoundThrottle, str]:
-        """Return what is still set, and why; brokers report changes a moment late."""
+        """Return what is still set, and why: brokers report changes a moment late."""
         seen = [throttle for throttle in stray if not throttle.down]
         left = await self._remove_seen(writer, seen) if seen else {}
         for resource in dict.fromkeys(throttle.resource for throttle in stray if throttle.down):
@@ -423,7 +419,6 @@ def _own(now: SettingsByResource, throttle: FoundThrottle) -> str | None:
 
 
 def _is_there(now: SettingsByResource, throttle: FoundThrottle) -> bool:
-    """Whether a throttle is still set, or that is not known."""
     if throttle.resource not in now:
         return True
     own = _own(now, throttle)

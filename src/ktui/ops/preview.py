@@ -133,7 +133,6 @@ def _other_run(words: str) -> Finding:
 
 
 def _throttled_by(runs: Sequence[tuple[Run, Holder | None]]) -> str:
-    """Why another run keeps a new one from a throttle; empty if none does."""
     try:
         refuse_second_throttle(runs)
     except RunRefused as refused:
@@ -161,7 +160,6 @@ def _live(run: Run) -> str:
 
 
 def _waiting(run: Run, plan: Plan) -> str:
-    """Describe a run that goes on later with partitions of the plan; empty if it has none left."""
     tracks = (run.tracks.get(each.tp) for each in plan.partitions)
     left = sum(track is not None and not track.state.ended for track in tracks)
     if not left:

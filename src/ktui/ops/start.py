@@ -38,13 +38,11 @@ class CheckedRun(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def preview(self) -> PlanPreview:
-        """The preview of the run; of a very large plan its time is a rough one."""
         return self.previewed(roughly=True)
 
     def previewed(
         self, on_decision: OnDecision | None = None, *, roughly: bool = False
     ) -> PlanPreview:
-        """Preview the run; `on_decision` is called with each decision."""
         base, new = self.new.preview_base(self.facts, self.need), self.new
         preview = base.under(new.terms, on_decision, roughly=roughly).without(
             lambda finding: finding.kind in new.asked_for
@@ -52,7 +50,6 @@ class CheckedRun(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return preview.with_findings(*new.left_out, *self._promises(preview))
 
     def _promises(self, preview: PlanPreview) -> Iterator[Finding]:
-        """Whether --until and --by can be kept."""
         if preview.problems or preview.idle:
             return
         if self.new.until is not None:

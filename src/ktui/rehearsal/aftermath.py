@@ -56,7 +56,6 @@ class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The cause for people."""
         return self.detail or self.cause.value
 
 
@@ -78,8 +77,7 @@ class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
     unhealthy: Mapping[int | None, HealthCounts]
     """The unhealthy partitions of the cluster by the brokers that they lack: the lost ones, else
     those that lag. None has those whose old replicas are all in sync."""
-    raised: Mapping[str, int]
-    """Min.insync.replicas at the start, of topics that are below a higher one now."""
+    raised: Mapping[str, int]  # the first min.insync.replicas of topics that have less now
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,7 +263,6 @@ def _keep_up(after: Aftermath, broker: int, stall: Stall | None) -> str:
 
 
 def _lack(after: Aftermath, broker: int | None) -> str:
-    """How many partitions are unhealthy for want of a broker: a clause, or nothing."""
     counts = after.unhealthy.get(broker, HealthCounts())
     words = [
         f"{count:,} {name}"

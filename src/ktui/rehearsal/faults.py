@@ -33,8 +33,7 @@ class FaultProblem(ValueError):
 class Moment(msgspec.Struct, frozen=True):
     """When a fault happens: at a share of the work, or so long after the start of the run."""
 
-    share: float | None = None
-    """Of the plan's bytes copied by then; of its partitions, without bytes."""
+    share: float | None = None  # of the plan's bytes copied; without bytes, of its partitions
     after_s: float | None = None
 
 

@@ -31,8 +31,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.producers import Producers
 
-STANDSTILL_S = 600.0
-"""Without progress, beyond --stall-timeout: then nothing is waited for any more."""
+STANDSTILL_S = 600.0  # without progress, beyond --stall-timeout: nothing is waited for
 _OWNER = Owned(pid=0, host="twin", user="rehearsal")
 
 
@@ -114,7 +113,6 @@ class _Watch:
         self.gave_up = False
 
     def why_leave(self, run: Run, seen: Observation | None) -> str | None:
-        """None to go on."""
         if (paused := when_paused(run, seen)) is not None:
             return paused
         still_s = self._clock.monotonic() - self._stage.last_headway_s
@@ -180,8 +178,7 @@ class LiveRehearsal:
         self._scene: _Scene | None = None
         self._end: _End | None = None
         self.outcome = ""  # in a few words; empty while it goes on
-        self.until = rehearsal.until
-        """The latest time for the engine to leave; None to carry it on to its end."""
+        self.until = rehearsal.until  # the latest; None to carry the run on to its end
 
     def watch(
         self,
@@ -212,16 +209,14 @@ class LiveRehearsal:
         self.outcome = f"Over after {as_duration(self._end.lasted_s)}, {done}"
 
     def watches(self, run: Run) -> bool:
-        """The rehearsal's, carried out for the first time."""
         return self._scene is not None and run is self._scene.run
 
     @property
     def now_s(self) -> float:
-        """Since the start of the run; 0 before it."""
         return 0.0 if self._scene is None else self._scene.stage.now_s
 
     def parse(self, text: str) -> Fault:
-        """At the moment that it names, or else now. Raises FaultProblem."""
+        """Read a fault at the moment that it names, or else now. Raises FaultProblem."""
         if self._scene is None:
             raise FaultProblem(_NOT_BEGUN)
         now_s = self._scene.stage.now_s
@@ -233,7 +228,7 @@ class LiveRehearsal:
         return fault
 
     def let_happen(self, text: str) -> Fault:
-        """To the twin. Raises FaultProblem."""
+        """Do something to the twin, now. Raises FaultProblem."""
         fault = self.parse(text)
         if self._scene is None or self._end is not None:
             raise FaultProblem(_OVER)
@@ -241,7 +236,6 @@ class LiveRehearsal:
         return fault
 
     def played(self, entries: Sequence[JournalEntry]) -> Played | None:
-        """Of the plan so far, or up to its end; None before it has begun."""
         scene = self._scene
         if scene is None:
             return None

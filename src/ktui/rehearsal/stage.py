@@ -28,8 +28,7 @@ class Foresight(SourceWrapper):
     def __init__(self, source: ObservationSource, cluster: SimulatedCluster) -> None:
         super().__init__(source)
         self._cluster = cluster
-        self._changes = self._shown = 0
-        """Decisions of the controller so far, and those that the last poll has shown."""
+        self._changes = self._shown = 0  # decisions of the controller, and those polled
         cluster.listen(self._count)
 
     def _count(self, _: RecordChange) -> None:
@@ -85,13 +84,11 @@ class Stage(SourceWrapper):
         }
         self._stalls: list[SeenStall] = []
         self._open: dict[_StallKey, int] = {}  # the number of the last of a kind, cause and broker
-        self._least_left: tuple[int, int] | None = None
-        """Partitions and bytes, as of the last progress."""
+        self._least_left: tuple[int, int] | None = None  # partitions and bytes, at most progress
         self._began_s = cluster.clock.monotonic()
         self._last_headway_s = self._began_s
         self._last_act_s = 0.0  # of a fault's scheduled acts, from the start
         self._measured = cluster.now_s, dict(cluster.replication.copied_into)
-        """When inflow was measured last, and the bytes up to then."""
         for fault in self._by_time:
             self._await_moment(fault)
 
@@ -120,7 +117,6 @@ class Stage(SourceWrapper):
 
     @property
     def now_s(self) -> float:
-        """Since the start of the run."""
         return self._cluster.clock.monotonic() - self._began_s
 
     @property
@@ -182,7 +178,6 @@ class Stage(SourceWrapper):
         self._cluster.at(self._began_s - self._cluster.began_s + at_s, happen)
 
     def _happen(self, fault: Fault, at_s: float) -> None:
-        """With it the time that counts to the one before ends."""
         if not self._last or at_s > self._last_s:
             self._hits, self._last, self._last_s = list(self._hits_until(at_s)), [], at_s
         self._last.append(fault.text)
@@ -198,7 +193,7 @@ class Stage(SourceWrapper):
         self._cluster.schedule(ScheduledEvent(began_s + after_s, act))
 
     def _share(self) -> float:
-        """Of the plan's bytes copied; of its partitions, without bytes."""
+        """Of the bytes of the plan copied; of its partitions, without bytes."""
         whole = self._run.copies.whole
         if whole:
             return (self._run.copies.done + self._under_way()) / whole
@@ -221,7 +216,6 @@ class Stage(SourceWrapper):
         self._note_headway()
 
     def _note_peaks(self) -> None:
-        """What was copied into each broker since the last second or longer, and its room."""
         replication, now_s = self._cluster.replication, self._cluster.now_s
         since_s, before = self._measured
         passed_s = now_s - since_s
@@ -260,7 +254,6 @@ class Stage(SourceWrapper):
                 )
 
     def _note_headway(self) -> None:
-        """Fewer partitions are left, or a noticeable part less is to be copied."""
         run = self._run
         partitions = len(run.tracks) - run.over
         copied = run.copies.whole - run.copies.done - self._under_way()

@@ -100,7 +100,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every partition came to its target."""
         return self.done == self.partitions
 
 
@@ -208,7 +207,6 @@ class _Extras:
         self.most: Counter[int] = Counter()
 
     def apply(self, entry: JournalEntry, run: Run) -> None:
-        """Which the run has applied already."""
         match entry.event:
             case StepBegun() as step:
                 self._set(run.tracks[step.tp], {*step.before, *step.replicas})

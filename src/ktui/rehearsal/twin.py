@@ -56,7 +56,6 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster_id(self) -> str:
-        """No real cluster has it."""
         return simulated_id(self.spec.name)
 
     def rate(self, pace: Pace) -> float:
@@ -67,7 +66,6 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
         }[pace]
 
     def cluster(self, pace: Pace) -> ClusterSpec:
-        """With brokers that copy at that pace, marked as simulated by its id."""
         rate = self.rate(pace)
         differ = len({b.copy_in for b in self.spec.brokers}) > 1
         brokers = tuple(

@@ -121,7 +121,7 @@ def cores() -> int:
 
 
 def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
-    """None outlives an interrupt or an error. Raises RunProblem: the system has ended one."""
+    """No process outlives an interrupt or an error. Raises RunProblem: one was killed."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(len(tasks), mp_context=context, initializer=ignore_interrupts)
     try:
@@ -217,7 +217,7 @@ async def rehearse_in_background(
 
 @asynccontextmanager
 async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
-    """None outlives the block. Raises RunProblem: the system has ended one."""
+    """No process outlives the block. Raises RunProblem: the system has ended one."""
     before = set(multiprocessing.active_children())
     with redirect_stderr(sys.__stderr__):  # a view has put one without a file in its place
         resource_tracker.ensure_running()

@@ -67,7 +67,6 @@ class CordonState(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> str:
-        """For people: with its source, unless it is the default."""
         if self.setting.source is ConfigSource.DEFAULT:
             return "not set"
         where = "" if self.setting.own is not None else f" ({self.setting.source})"
@@ -110,7 +109,6 @@ class CordonState(msgspec.Struct, frozen=True):
         return EVERY if EVERY in wanted else ",".join(sorted(dict.fromkeys(wanted)))
 
     def missing(self, value: str) -> tuple[str, ...]:
-        """The working log dirs that a value cordons, and that are not cordoned in fact."""
         working = [each.path for each in self.log_dirs if each.error is None]
         return tuple(sorted(cordoned_paths(value, working) - self.cordoned))
 
@@ -204,7 +202,6 @@ class Cordoner:
         return await read_until(self.read, done, self._clock, READ_BACK_S, lost=lost)
 
     async def _put_back(self, before: CordonState, now: CordonState | None, value: str) -> str:
-        """Return what happened, as sentences."""
         missing = () if now is None else now.missing(value)
         what = join_all(missing) or "its log dirs"
         why = (
@@ -231,7 +228,7 @@ class Cordoner:
 
 
 OpenPorts = Callable[[], AbstractAsyncContextManager[ClusterPorts]]
-"""For a change; raises RunRefused where another state directory owns the cluster."""
+"""RunRefused: another directory owns it."""
 
 
 class BrokerAccess:
@@ -259,7 +256,7 @@ class BrokerAccess:
             return await (await self._cordoner(ports, broker)).read()
 
     async def cordon(self, seen: CordonState) -> CordonState:
-        """Only if it is as the operator saw it. Raises: as `Cordoner.cordon`."""
+        """Only if its cordon is as the operator saw it. Raises: as `Cordoner.cordon`."""
         async with self._open() as ports:
             cordoner = await self._cordoner(ports, seen.broker)
             now = await _unchanged(cordoner, seen)

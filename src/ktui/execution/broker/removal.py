@@ -40,8 +40,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     begun_at: datetime
     cordon: CordonMemory | None = None
     demotes: tuple[str, ...] = ()  # runs that take the leadership off it, oldest first
-    drains: tuple[str, ...] = ()
-    """Runs that take the replicas off it, oldest first, after `demotes`."""
+    drains: tuple[str, ...] = ()  # take the replicas off it, oldest first, after `demotes`
     warned_after: int = msgspec.field(default=0, name="told")
     """How many of `drains` there were when the operator was last warned of what others move back.
 
@@ -72,7 +71,6 @@ class RemovalFile:
         self.path = state.cluster_note("removals", f"{cluster_id}-{broker}")
 
     def load(self) -> Removal | None:
-        """Raises RunProblem: the file cannot be read."""
         try:
             return decode_untrusted(_DECODER, read_note(self.path))
         except FileNotFoundError:
@@ -92,7 +90,6 @@ class RemovalFile:
             raise self._problem("written", error.strerror) from None
 
     def delete(self) -> None:
-        """Raises RunProblem: the file cannot be removed."""
         try:
             self.path.unlink(missing_ok=True)
             sync_folder(self.path.parent)

@@ -30,8 +30,7 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     cluster_id: str
-    brokers: Mapping[int, Broker]
-    """Registered ones; before Kafka 4.1, one that is down may be missing."""
+    brokers: Mapping[int, Broker]  # registered; before Kafka 4.1, one that is down may be missing
     states: States  # with a replica on the broker, or one that comes to it
     on_disk: LogDirsAnswer | None  # with all of its replicas; None without an answer, or not asked
     unread: tuple[str, ...] = ()  # what could not be read, and why, as sentences
@@ -42,7 +41,6 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> bool:
-        """Whether the cluster knows of the broker at all."""
         return self.broker is not None or bool(self.states)
 
     @property
@@ -100,8 +98,7 @@ class Stay(enum.StrEnum):
 
     LEAVING = "leaving"  # a reassignment in flight removes it
     ARRIVING = "arriving"  # a reassignment in flight adds it
-    PLANNED = "planned"
-    """An unfinished run takes it away, and has not begun or is between two steps."""
+    PLANNED = "planned"  # an unfinished run takes it away, but has no step of it in flight
     KEPT = "kept"  # an unfinished run has the partition, and keeps or brings it here
     CANARY = "canary"  # of an unfinished run, which deletes its topic when its engine exits
     LEFT_CANARY = "left_canary"  # the canary of a run that is not among the unfinished ones here
@@ -110,7 +107,6 @@ class Stay(enum.StrEnum):
 
     @property
     def leaves(self) -> bool:
-        """Something takes the replica away, without a further plan."""
         return self in (Stay.LEAVING, Stay.PLANNED, Stay.CANARY)
 
 
@@ -152,7 +148,6 @@ class Holdings(msgspec.Struct, frozen=True):
         return sum(each.why in whys for each in self.replicas)
 
     def split(self, exclude: Collection[str]) -> tuple[Holdings, Holdings]:
-        """Those that are to leave, and those of topics that are left out."""
         if not exclude:
             return self, Holdings(())
         out = {
@@ -180,7 +175,6 @@ class TopicHoldings(msgspec.Struct, frozen=True):
         return total(each.size for each in self.replicas)
 
     def reasons(self) -> list[tuple[Stay, str, int]]:
-        """Each reason with its run and how many replicas it has, in the order of `Stay`."""
         counted = Counter((each.why, each.run) for each in self.replicas)
         order = [*Stay]
         ranked = sorted(counted.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
@@ -289,15 +283,12 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
     facts: BrokerFacts
     holdings: Holdings
     excluded: Holdings = Holdings(())  # of topics that are left out: not in `holdings`
-    without_engine: tuple[str, ...] = ()
-    """They have to do with its replicas, and no engine carries them on."""
+    without_engine: tuple[str, ...] = ()  # concerned by its replicas, and carried on by no engine
     fresh: bool  # the metadata was proven to be no older than the call
-    removal: Removal | None = None
-    """As the state directory remembers it; None also where nobody looked."""
+    removal: Removal | None = None  # by the state directory; None also where nobody looked
 
     @property
     def proven_empty(self) -> bool:
-        """By proven metadata and its own log dirs."""
         read = self.facts.on_disk is not None and not self.facts.unread
         return self.fresh and read and not self.holdings.replicas
 

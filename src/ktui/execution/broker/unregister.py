@@ -29,13 +29,11 @@ from ktui.execution.run.track import Track, find_goal
 from ktui.planning.plan import join_all, join_named, join_some
 from ktui.quantities import as_count
 
-INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)
-"""Outlive its registration: the next broker of its id would copy slowly, get no partitions."""
+INHERITED = (*RATES, LOG_DIR_RATE, CORDONED)  # they would hurt the next broker of its id
 NOTHING_SENT = "nothing was sent: "
 NOT_REGISTERED = KafkaError.BROKER_ID_NOT_REGISTERED
 
-RunsOf = Callable[[str], Iterable[Run]]
-"""The unfinished runs of this state directory on a cluster, by its id."""
+RunsOf = Callable[[str], Iterable[Run]]  # unfinished ones of this state directory, by cluster id
 
 
 class NotRegistered(RunRefused):

@@ -155,8 +155,7 @@ class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     topic_id: str | None
     partition: int
-    original: Brokers = msgspec.field(name="from")
-    """As Kafka listed them; it has forgotten their earlier order."""
+    original: Brokers = msgspec.field(name="from")  # Kafka has forgotten the earlier order
     target: Brokers = msgspec.field(name="to")
     outcome: str
     replicas: Brokers | None = None
@@ -199,7 +198,6 @@ class CancelLog:
         self._write([self._line(move, ASKED) for move in moves])
 
     def note_outcome(self, move: ListedReassignment, settled: Settled) -> None:
-        """The next write includes it."""
         base = self._line(move, settled.outcome.value)
         replicas = settled.replicas or None
         line = msgspec.structs.replace(base, replicas=replicas, detail=settled.detail)
@@ -266,8 +264,7 @@ class ForeignCancel:
         self._pending: dict[TopicPartition, ListedReassignment] = {}
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
-        self._unsent: dict[TopicPartition, ListedReassignment] = {}
-        """Their read was too old for the request: a newer one decides."""
+        self._unsent: dict[TopicPartition, ListedReassignment] = {}  # their read was too old
         self._too_old = ""
         self.settled: dict[TopicPartition, Settled] = {}
         self.not_written = ""  # why the outcomes could not be logged
@@ -336,7 +333,6 @@ class ForeignCancel:
     def _as_shown(
         self, moves: Collection[ListedReassignment], seen: Observation
     ) -> list[ListedReassignment]:
-        """Return the reassignments to cancel, and settle those that may not be cancelled now."""
         listed, to_cancel = listed_reassignments(seen), []
         for move in moves:
             found = listed.get(move.tp)

@@ -54,7 +54,6 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def not_now(self) -> str | None:
-        """Why it cannot be cancelled now, and the way out."""
         return None if self.refused is None else f"{self.refused}. {self.way_out}"
 
     @property
@@ -78,8 +77,7 @@ class CancelPreview:
         self.scope = scope
         self.concerned = list(scope.effects) if concerned is None else concerned
         self.partitions: list[PartitionPreview] = []  # as of the last read; empty before the first
-        self.movers: Mapping[TopicPartition, str] = {}
-        """Other runs of the state directory that reassign partitions."""
+        self.movers: Mapping[TopicPartition, str] = {}  # of the same state directory
         self.problem: str | None = None  # why the cluster could not be read
 
     @property

@@ -46,7 +46,6 @@ TO_ADD = msgspec.structs.replace(
 )
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Findings for a run that begins; in a live run, these throttles are its own."""
 
 
 class JoinEffect(enum.StrEnum):
@@ -75,7 +74,6 @@ _TEXTS = {
     JoinEffect.SAME: "{} {is_} at that target or on the way there already",
 }
 _CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
-"""Before it is queued."""
 
 
 def join_effect(
@@ -128,7 +126,6 @@ class CheckedExtraPlan:
 
     @cached_property
     def effects(self) -> Sequence[JoinEffect]:
-        """What happens to each partition of the plan, in the plan's order."""
         return [self._effect(target, self._tracks) for target in self.plan.partitions]
 
     def _effect(
@@ -160,7 +157,7 @@ class CheckedExtraPlan:
         return self.preview.idle or not any(how.joins for how in self.effects)
 
     def in_run(self) -> list[str]:
-        """What happens, and up to `MOST_NAMED` partitions with two targets."""
+        """Describe what happens, and name up to `MOST_NAMED` partitions with two targets."""
         others = sum(1 for _ in self._with_other_target())
         named = [
             f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
@@ -179,7 +176,6 @@ class CheckedExtraPlan:
 
     @cached_property
     def preview(self) -> PlanPreview:
-        """By itself, under the limits and the throttle of the run."""
         pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         facts = msgspec.structs.replace(self._facts, seen=self._settled)
@@ -194,7 +190,6 @@ class CheckedExtraPlan:
         return base.under(terms).without(self._is_of_the_run)
 
     def _is_of_the_run(self, finding: Finding) -> bool:
-        """It is about what the run has set, or has brought to its target."""
         if finding.kind in _OF_THROTTLES:
             return True
         at_target = finding.kind in _AT_TARGET
@@ -279,7 +274,7 @@ class PlanAdder:
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
     def queue_rested(self) -> None:
-        """Those whose earlier move is over, with no request of it outstanding."""
+        """Queue those whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
         if rested:

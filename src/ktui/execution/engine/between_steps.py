@@ -26,11 +26,9 @@ class BetweenSteps:
     def __init__(self, memory: WorkingState, options: RunOptions) -> None:
         self._memory = memory
         self._options = options
-        self.certain: set[TopicPartition] = set()
-        """Described in full by the last poll, and as expected."""
+        self.certain: set[TopicPartition] = set()  # described in full by the last poll, as expected
         self._unseen_since: dict[TopicPartition, float] = {}
         self._judged: dict[TopicPartition, tuple[object, ...]] = {}
-        """What the last judgement of the certain ones rested on."""
         self._environment: tuple[object, ...] = ()
 
     def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
@@ -139,7 +137,6 @@ class BetweenSteps:
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        """Give it up, or go on from there if the options say so."""
         if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
             return []
         if self._options.on_foreign_change is OnForeignChange.SKIP:

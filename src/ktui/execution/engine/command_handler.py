@@ -52,8 +52,7 @@ from ktui.quantities import as_count
 
 log = logging.getLogger(__name__)
 
-DEFECT = "it cannot be carried out"
-"""Begins the answer to a command that ktui itself has failed to carry out."""
+DEFECT = "it cannot be carried out"  # begins the answer where ktui itself has failed
 
 
 class CommandHandler:
@@ -210,7 +209,6 @@ class CommandHandler:
         return Answer(accepted=True, words="; ".join(filter(None, words)))
 
     def _throttle_since(self, rates: ThrottleRates) -> str:
-        """Return who else has set a rate, or that others are in force; empty for neither."""
         throttled = self._run.throttled
         if throttled.foreign:
             return foreign_rates_text(throttled.foreign)

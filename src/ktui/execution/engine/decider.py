@@ -93,8 +93,7 @@ class Decider:
         self._absent = AbsentBrokers()
         self._others = NOTHING_FOREIGN
         self._observed: Observed | None = None
-        self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
-        """The last poll's, as wall time and as monotonic seconds."""
+        self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0  # the last poll
         self._polled: set[TopicPartition] = set()
         self._to_poll: set[TopicPartition] = set()
         self._census: Census | None = None  # the last one whose unhealthy partitions were judged
@@ -102,9 +101,7 @@ class Decider:
         self._looked_in: tuple[object, ...] = ()
         self._looked_to = 0  # how far back in the queue was looked since the brokers changed
         self._unthrottleable: Resources = frozenset()
-        """Where no throttle could be set at the last review."""
-        self._nothing_due: tuple[object, ...] | None = None
-        """Grounds of the last decision if it took no step: with the same, none does again."""
+        self._nothing_due: tuple[object, ...] | None = None  # grounds of a decision without steps
         self._pause_s = run.poll_s
         self._cancelled = False
         self._restore()
@@ -246,7 +243,6 @@ class Decider:
         return Observed(seen, self._absent.restarting, closed, asks_kafka=whole)
 
     def _follow(self, observed: Observed) -> None:
-        """The timelines of what is in flight show stalls and the time left."""
         in_flight, before = self._roster.in_flight, self._memory.progress
         timelines = {tp: line for tp, line in before.timelines.items() if tp in in_flight}
         kept = msgspec.structs.replace(before, timelines=timelines, events=())
@@ -298,7 +294,6 @@ class Decider:
         return self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
     def _gate(self, observed: Observed, forbidden: str | None) -> list[AnyRunEvent]:
-        """Record that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
         unhealthy = (
             closed_gate_reason(self._options, observed.seen, self.run.tracks) if gated else None
@@ -404,7 +399,6 @@ class Decider:
 
     @property
     def _grounds(self) -> tuple[object, ...]:
-        """What `decide_steps` rests on."""
         roster = self._roster
         return roster.changes, roster.cuts_lately, roster.batch, self._others
 
@@ -423,7 +417,7 @@ class Decider:
     # --------------------------------------------------------------- commands
 
     def set_limits(self, limits: Limits) -> None:
-        """For the next decision. Steps in flight stay as they are."""
+        """Steps in flight stay as they are."""
         self._roster.set_limits(limits)
 
     def cancel(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
@@ -434,7 +428,6 @@ class Decider:
         return events
 
     def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
-        """Of an extra plan, which the run has applied already."""
         events = requeue_joined(partitions, self._memory, self._observed)
         self._to_poll |= set(partitions)
         self.apply_pauses()
@@ -452,7 +445,6 @@ class Decider:
         return self._memory.unanswered.silent
 
     def _open_requests(self) -> tuple[OpenRequest, ...]:
-        """Those which may take effect after the end."""
         unanswered = self._memory.unanswered
         return tuple(
             OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))

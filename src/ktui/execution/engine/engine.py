@@ -98,11 +98,9 @@ class EventRecorder:
 log = logging.getLogger(__name__)
 
 MOST_REPOLLS = 4  # how often a turn polls again because those it chose cannot begin
-POLL_STALE_S = 30.0
-"""Seconds until a decision is made again: it counted what others were adding at that time."""
+POLL_STALE_S = 30.0  # a decision is made again later: others' adding was counted then
 
-LISTENS_S = 0.2
-"""Seconds between two checks, while the engine waits, for a command or a reason to leave."""
+LISTENS_S = 0.2  # between two looks for a command or a reason to leave, while waiting
 
 T = TypeVar("T")
 
@@ -244,7 +242,7 @@ class Engine:
             self.leave(reason)
 
     def _lift_pauses(self) -> list[AnyRunEvent]:
-        """Those that concerned the previous process, but no operator's."""
+        """Lift those that concerned the previous process, but no operator's."""
         return [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
 
     async def _turn(self) -> None:
@@ -273,7 +271,6 @@ class Engine:
         await self._while_listening(self._throttling.loosen(self._decider.last_poll))
 
     def _check_recording(self) -> None:
-        """The run goes on either way."""
         now = self._recording()
         if now != self._run.recording:
             self._record([now])
@@ -300,7 +297,6 @@ class Engine:
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:
-        """The run is then left as it is."""
         if self._guard.lost is None:
             return False
         stay = "; its throttles stay set" if self._run.throttled.brokers else ""
@@ -332,7 +328,7 @@ class Engine:
             self._record([Outage(lost=True, reason=reason)])
 
     async def _act(self, decided: Turn) -> None:
-        """One request after the other, each without what no longer holds."""
+        """Send one request after the other, each without what no longer holds."""
         self._record(self._throttling.share(self._decider.last_poll, self._decider.flows))
         tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
         await self._while_listening(tightened)
@@ -393,7 +389,6 @@ class Engine:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _cancel(self) -> None:
-        """Send the cancels that are due, before anything else is sent or awaited."""
         due = list(self._decider.cancels_due)
         self._reads_to_cancel += bool(due)
         read = RequestRead(None)
@@ -415,7 +410,7 @@ class Engine:
             await self._throttling.loosen(self._decider.last_poll, leaving=True)
 
     async def _restore_throttles(self, problem: JournalProblem) -> None:
-        """Without a journal, which has them as touched: a resume reads them again."""
+        """Put throttles back although the journal, which has them as touched, cannot be written."""
         self._recorder.give_up_journal()
         await self._clean_up_throttles()
         if not (stays := throttle_status(self._run).stands_on):

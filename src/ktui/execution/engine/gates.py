@@ -28,8 +28,7 @@ _LOST = {
 }
 
 SEVERAL = 3  # as many cancels by others, within a few polls, pause the run
-TOGETHER_S, TOGETHER_POLLS = 5.0, 3
-"""For how long cancels by others count together, in seconds or polls, whichever is longer."""
+TOGETHER_S, TOGETHER_POLLS = 5.0, 3  # cancels by others count together; the longer one applies
 
 FASTER = 1.1
 """Factor by which copies have to be faster before partitions held as too late are judged again.
@@ -45,7 +44,7 @@ class _Rates(NamedTuple):
     in_flight: int  # those that share brokers
 
     def faster_than(self, before: _Rates) -> bool:
-        """Copies are so much faster, or so many fewer, that it is worth judging again."""
+        """Whether copies are so much faster, or so many fewer, that it is worth judging again."""
         fewer = FASTER * self.in_flight <= before.in_flight
         return fewer or self.bytes_s >= FASTER * before.bytes_s
 
@@ -70,7 +69,6 @@ def closed_gate_reason(
 
 
 def _unjudged(seen: Observation, ours: Container[TopicPartition]) -> str | None:
-    """Name a topic that lacks in-sync replicas, and whose settings will be known in a moment."""
     denied = {f.topic for f in seen.failures if f.operation is Operation.TOPIC_CONFIGS and f.denied}
     known = seen.topic_configs.keys() | denied
     lacking = (
@@ -177,7 +175,6 @@ class Deadline:
         self._ends_by: datetime | None = None
 
     def learn(self, now: datetime) -> None:
-        """Judge the held partitions again if copies are faster now, or the deadline is another."""
         judged_by = self._throttle, self._ends_by
         self._throttle, self._ends_by = self._run.throttled.in_force, self._run.ends_by(now)
         changed = judged_by != (self._throttle, self._ends_by)
@@ -210,7 +207,6 @@ class Deadline:
         return bool(late)
 
     def passed(self, now: datetime) -> bool:
-        """The time of --until has come: nothing is submitted any more."""
         return self._run.until is not None and now >= self._run.until
 
     @property

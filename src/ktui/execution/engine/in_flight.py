@@ -33,14 +33,11 @@ from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 SOON_POLLS = 2  # a throttled copy that may end within this many polls is about to end
-WORTH = 20
-"""Copies wait for a poll for at most this part of their time, so long ones cost one a second."""
+WORTH = 20  # a wait for a poll is at most this part of the copy: one a second for long ones
 QUICK_FOR_S = 5.0  # seconds after which a removal that is not over is waiting for somebody
 ELECT_AGAIN_S = 2.0
-ELECT_FOR_S = 30.0
-"""Seconds until an election without an in-sync winner is given up, and its place freed."""
-CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
-"""Seconds until a cancel without effect is sent again: first and longest; they double."""
+ELECT_FOR_S = 30.0  # then an election without an in-sync winner is given up, and its place freed
+CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0  # seconds until it is sent again; they double
 UNSEEN_S = 5.0  # seconds until a step that the cluster does not describe is shown as stalled
 _BY_OPERATOR = "an operator has called it off"
 _HIDDEN = "it is not cancelled: {}"
@@ -134,8 +131,7 @@ class StepsInFlight:
         self._notes: defaultdict[TopicPartition, _StepNotes] = defaultdict(_StepNotes)
         self._now_s = 0.0
         self._elections: list[Elect] = []
-        self._cancels: dict[TopicPartition, str] = {}
-        """With the reason; a read made for the cancel decides."""
+        self._cancels: dict[TopicPartition, str] = {}  # why; a read made for it decides
         self.cancelled_by_others: list[TopicPartition] = []  # by the last poll
 
     def take_elections(self) -> list[Elect]:
@@ -172,11 +168,10 @@ class StepsInFlight:
 
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
-        """To be cancelled before anything else is sent."""
+        """They are cancelled before anything else is sent."""
         return self._cancels.keys()
 
     def cancel(self, track: Track) -> None:
-        """As soon as a read made for the cancel allows it."""
         if track.step is not None:
             self._cancels[track.tp] = _BY_OPERATOR
 
@@ -202,7 +197,6 @@ class StepsInFlight:
     def _judge(
         self, track: Track, step: OpenStep, state: PartitionState, observed: Observed
     ) -> list[AnyRunEvent] | None:
-        """None if the settings of its topic are needed and unknown."""
         how, notes = step_outcome(step, state), self._notes[track.tp]
         if how is StepOutcome.IN_FLIGHT:
             self._memory.doubts.clear(track.tp)
@@ -223,7 +217,6 @@ class StepsInFlight:
                 return self._diverted(track, step, state, situation, observed, how)
 
     def _undescribed(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
-        """Report why a step stalls that the cluster has not described for a while."""
         notes = self._notes[track.tp]
         notes.unseen_s = self._now_s if notes.unseen_s is None else notes.unseen_s
         if self._seconds_since(notes.unseen_s) < UNSEEN_S:
@@ -301,7 +294,6 @@ class StepsInFlight:
                 return self._left_to_others(track, state, what)
 
     def _arrived(self, track: Track, step: OpenStep) -> bool:
-        """Kafka is known to have received the request, answered or not."""
         accepted = step.answered is not None and step.answered.verdict is Verdict.ACCEPTED
         return accepted or self._notes[track.tp].listed
 
@@ -387,7 +379,6 @@ class StepsInFlight:
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 
     def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[AnyRunEvent]:
-        """Repeatedly until it is over, or the reason has passed."""
         if not keeps_data(state):
             return self._not_cancelled(track, LAST_IN_SYNC)
         notes = self._notes[track.tp]
@@ -397,7 +388,6 @@ class StepsInFlight:
         return []
 
     def _not_cancelled(self, track: Track, reason: str) -> list[AnyRunEvent]:
-        """Report why a step is not cancelled, once."""
         if not track.step_cancelled_by_operator:
             return self._stalled(track, reason, reason)
         return state_change(track, State.REFUSED, reason)

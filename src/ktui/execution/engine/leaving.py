@@ -10,14 +10,12 @@ from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 
-LeaveWhen = Callable[[Run, Observation | None], str | None]
-"""Why to leave a run after a turn, by its last poll; no poll before the first answer."""
+LeaveWhen = Callable[[Run, Observation | None], str | None]  # why to leave after a turn, if so
 
-STUCK_S = 10.0
-"""Seconds after which nothing more is expected: longer than a throttle takes to be in force."""
+STUCK_S = 10.0  # then nothing more is expected: longer than a throttle takes to be in force
 
 ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
-"""They end the process once nothing is in flight; only `resume` lifts them."""
+"""Only `resume` lifts them."""
 
 
 def when_paused(run: Run, _seen: Observation | None) -> str | None:

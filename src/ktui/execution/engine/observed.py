@@ -55,12 +55,10 @@ class Observed:
         return self.online, self._restarting, self._closed, self.seen.waits_for_kept
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
-        """None if it was not described in full."""
         state = self.seen.partitions.get(tp)
         return state if state is not None and state.described else None
 
     def gone(self, track: Track) -> str | None:
-        """Return why the partition is not the run's partition any more; None while it is."""
         if track.tp in self.seen.absent:
             return "its topic was deleted"
         state, topic_id = self.state(track.tp), track.planned.topic_id
@@ -99,7 +97,6 @@ class Observed:
         return "the cluster does not report its state"
 
     def others(self, ours: Collection[TopicPartition]) -> Usage:
-        """Count what other people's reassignments take of the limits."""
         used, racks = Usage(), racks_of(self.seen.brokers.values())
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
@@ -116,8 +113,7 @@ class StepOutcome(enum.StrEnum):
 
     IN_FLIGHT = "in flight"  # listed by Kafka, with the target asked for
     REACHED = "reached"
-    ELECTION_DUE = "election due"
-    """Replicas as asked for, but the broker to be elected does not lead."""
+    ELECTION_DUE = "election due"  # replicas as asked for, but another broker leads
     AS_BEFORE = "as before"  # no effect, or cancelled before it had any
     CHANGED = "changed"  # neither as before nor as asked for
     TAKEN_OVER = "taken over"  # listed by Kafka with a target that this run has not asked for
@@ -162,7 +158,6 @@ class SuspectedBrokers:
         self._in_sync = in_sync
 
     def any(self, brokers: Iterable[int]) -> bool:
-        """Nothing is added to such a broker until the suspicion has passed."""
         return any(broker in self._until_s for broker in brokers)
 
 
@@ -185,5 +180,4 @@ class AbsentBrokers:
 
     @property
     def restarting(self) -> frozenset[int]:
-        """They may be back in a moment."""
         return frozenset(self._since_s)

@@ -49,8 +49,7 @@ class Turn(msgspec.Struct, frozen=True):
     decision: Decision | None = None  # to begin
     intents: tuple[AnyRunEvent, ...] = ()  # to journal before anything is sent
     sendings: tuple[PendingRequest, ...] = ()  # in the order in which they are sent
-    look_again: bool = False
-    """A partition that would begin was not polled yet; nothing is sent before."""
+    look_again: bool = False  # one that would begin was not polled: nothing is sent before that
 
     @property
     def begun(self) -> frozenset[TopicPartition]:
@@ -59,7 +58,6 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def adding(self) -> list[TopicPartition]:
-        """The partitions to which a step is about to add replicas."""
         moves = () if self.decision is None else self.decision.moves
         return [move.tp for move in moves if move.step.adds]
 
@@ -120,8 +118,7 @@ def _election(move: Move) -> Elect:
 
 log = logging.getLogger(__name__)
 
-READ_STALE_S = LEAVES_WITHIN_S
-"""Seconds in which a request leaves, from its read's asking on; else it is not sent."""
+READ_STALE_S = LEAVES_WITHIN_S  # since a read was asked for; after that the request stays here
 
 
 async def send(
@@ -200,7 +197,6 @@ class Requests:
         return RequestRead(seen)
 
     def left_s(self, seen: Observation) -> float:
-        """For how many seconds a read still counts."""
         return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
 
     async def send(
@@ -252,7 +248,6 @@ class LastCheck:
     def _outdated(
         self, sending: PendingRequest, read: Observed
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Those whose step no longer follows from the request's read."""
         tracks, limits = self._run.tracks, self._run.limits
         return {
             tp: WriteResult(Verdict.REFUSED, message=why)
@@ -263,7 +258,6 @@ class LastCheck:
     def _unthrottled(
         self, sending: PendingRequest, decided: Turn, polled: Observation
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Those that would add replicas without the promised throttle."""
         if sending.request is not Request.ALTER:
             return {}
         adding = [tp for tp in decided.adding if tp in sending.partitions]
@@ -272,7 +266,6 @@ class LastCheck:
     def _forbidden(
         self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Those that a command, the gate or the time forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_cancelled_by_operator}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
@@ -296,7 +289,6 @@ class LastCheck:
     def _unowned(
         self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Those that the last answer about the cluster's owner forbids."""
         tracks = self._run.tracks
         begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
         held: dict[TopicPartition, WriteResult] = {}

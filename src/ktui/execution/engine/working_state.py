@@ -74,12 +74,10 @@ class Debounce:
         return polls >= _POLLS and seen.monotonic_s - since >= _SECONDS
 
     def clear(self, tp: TopicPartition) -> None:
-        """It is as expected, or was given up."""
         self._since.pop(tp, None)
 
 
-HOLDS_S = 2 * SIZES_EVERY_S
-"""Seconds for which a refusal counts more than log dirs, which may have been read before it."""
+HOLDS_S = 2 * SIZES_EVERY_S  # a refusal counts more than log dirs, which may be older
 
 
 class Cordons:
@@ -90,8 +88,7 @@ class Cordons:
         self.to_read = True  # log dirs, for this
         self._cordoned: frozenset[int] = frozenset()  # all their log dirs were, when last read
         self._refuses = False  # a target, because of a cordon
-        self._refused_s: dict[int, float] = {}
-        """When each was last named by a refusal, until its cordon is gone."""
+        self._refused_s: dict[int, float] = {}  # until the cordon is seen to be gone
 
     def update(self, seen: Observation) -> None:
         """Update from a poll.
@@ -125,8 +122,7 @@ class Hold(enum.Enum):
     UNSEEN = "unseen"  # the cluster does not describe it
     THROTTLE = "throttle"  # it cannot be set now
     UNANSWERED = "unanswered"  # a silent broker has a request for it, which may still take effect
-    SHUT = "shut"
-    """Nothing new is submitted; it takes no place from those that operators called off."""
+    SHUT = "shut"  # nothing new is submitted; called-off ones get its place
 
 
 class WorkingState:
@@ -142,13 +138,11 @@ class WorkingState:
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
 
     def hold(self, tp: TopicPartition, why: Hold) -> None:
-        """Submit nothing for a partition, for one of several reasons."""
         if tp in self.roster:
             self._held[why].add(tp)
             self.roster.hold(tp)
 
     def release(self, tp: TopicPartition, why: Hold) -> None:
-        """Without any reason left, the partition goes on."""
         if tp in self._held[why]:
             self._held[why].discard(tp)
             if tp in self.roster and not any(tp in held for held in self._held.values()):
@@ -167,7 +161,6 @@ class WorkingState:
     def give_up(
         self, track: Track, state: State, reason: str, replicas: Brokers | None = None
     ) -> AnyRunEvent:
-        """Drop a partition for good, with the replicas that someone else gave it."""
         self.forget(track.tp)
         return state_event(track, state, reason, replicas)
 
@@ -186,7 +179,6 @@ class WorkingState:
         return track.cancel is not CancelKind.STOP or silent_s < GIVEN_UP_S
 
     def yields_place(self, track: Track, now_s: float) -> bool:
-        """Because the broker with its request is silent."""
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
@@ -211,7 +203,6 @@ class WorkingState:
         return self.roster.over(track.tp, situation)
 
     def fail(self, track: Track, reason: str) -> list[AnyRunEvent]:
-        """Drop a partition that Kafka refuses, and pause the run if that option was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
         stops = self.run.options.stop_on_failure and track.cancel is None
         if stops and PauseOrigin.FAILURE not in self.run.pauses.whole:
@@ -219,7 +210,6 @@ class WorkingState:
         return events
 
     def note_situation(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
-        """Return the events if the state of a waiting partition changes."""
         following = self.roster.seen(track.tp, situation)
         return [
             *standing_events(track, following, situation.replicas),
@@ -303,7 +293,6 @@ class AnswerHandler:
         self._not_sent: Counter[TopicPartition] = Counter()  # in a row
 
     def backing_off(self, now_s: float) -> AbstractSet[TopicPartition]:
-        """Refused a moment ago. Each keeps its place."""
         self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
         return self._retry_at.keys()
 
@@ -367,7 +356,6 @@ class AnswerHandler:
         return [over]
 
     def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
-        """Longer each time."""
         if result.code is None:
             self._not_sent[tp] += 1
             tries = self._not_sent[tp]

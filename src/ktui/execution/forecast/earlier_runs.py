@@ -29,8 +29,7 @@ from ktui.speed.shown import SpeedShown, prior_of, received_by
 LAST = 5
 """So many runs of a cluster count, the last ones. On the labs of `bench/forecast` one run alone
 gives twice the error of three, and more than five change nothing."""
-_MOST_BYTES = 16 * 1024**2
-"""Larger journals (20,000 partitions) are not read: it would take seconds."""
+_MOST_BYTES = 16 * 1024**2  # larger journals (20,000 partitions) would take seconds to read
 _MOST_COPIES = 2_000  # the last copies of a journal that count: a fraction of a second of work
 
 
@@ -43,7 +42,6 @@ class EarlierRuns:
 
     @classmethod
     def beside(cls, run: RunDir) -> EarlierRuns:
-        """The other runs of the state directory that holds a run."""
         return cls(StateDir(run.path.parent.parent), without=run.name)
 
     def __call__(self, cluster_id: str) -> Prior | None:
@@ -94,7 +92,6 @@ def _changed_ns(run: RunDir) -> int:
 
 @lru_cache(64)
 def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None:
-    """Of a run whose engine kept nothing: of an earlier version, say."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None
@@ -151,7 +148,6 @@ class _Steps:
         self._begun: dict[object, tuple[StepBegun, datetime]] = {}
 
     def take(self, entry: JournalEntry, run: Run) -> Iterator[_Copy]:
-        """Yield the copies that have ended with an entry."""
         event = entry.event
         if isinstance(event, StepBegun):
             self._begun[event.tp] = event, entry.at
@@ -169,7 +165,6 @@ def _learn(
     copies: Iterable[_Copy],
     throttles: list[tuple[datetime, ThrottleRates]],
 ) -> None:
-    """Learn from the time between each two moments at which a copy began or ended."""
     waiting = sorted(copies, key=lambda copy: copy.began, reverse=True)
     moments = sorted({moment for copy in waiting for moment in (copy.began, copy.ended)})
     going: list[_Copy] = []

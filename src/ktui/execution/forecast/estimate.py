@@ -48,7 +48,6 @@ _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30  # points that stand for the journal's last ten minutes at the first poll
 _INTERRUPTS = (Paused, Continued, StepGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
-"""The rate is another one after these."""
 _TURNS = (*_INTERRUPTS, LimitsChanged)  # earlier forecasts are void after these
 
 
@@ -58,10 +57,8 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     done: int = 0  # bytes copied
     whole: int = 0  # bytes to copy; 0 if there is nothing to copy, or no size is known
     bytes_s: float | None = None  # bytes a second; None while unknown
-    left_s: Span | None = None
-    """None while it stands still or is too young; without copies, by the number of partitions."""
-    basis: Basis = Basis(Source.THIS_RUN)
-    """Of `left_s`: earlier runs, while this one has not run for long enough."""
+    left_s: Span | None = None  # by partitions without copies; None: at rest, or too young
+    basis: Basis = Basis(Source.THIS_RUN)  # of `left_s`: earlier runs, while this one is too young
 
     @property
     def share(self) -> float | None:
@@ -80,7 +77,6 @@ class _Spell(msgspec.Struct, frozen=True):
     work: float
 
     def after(self, moment: datetime) -> float:
-        """The part of the work that was done after a moment."""
         if moment <= self.since:
             return self.work
         if moment >= self.until:
@@ -122,7 +118,6 @@ class Estimate:
 
     @property
     def memory(self) -> EstimateMemory:
-        """What it has learned so far: with that, another one goes on from here."""
         return self._memory
 
     def time_needed(self) -> TimeNeeded:
@@ -133,7 +128,6 @@ class Estimate:
         self._forecast.follow(run)
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Learn from new journal entries, which the run has applied already."""
         for entry in entries:
             event, at = entry.event, entry.at
             if isinstance(event, _TURNS):
@@ -197,7 +191,6 @@ class Estimate:
                 spells.popleft()
 
     def _history(self, now: datetime, in_flight: list[_Spell]) -> Iterable[tuple[datetime, int]]:
-        """Of the last minutes, by the run's journal."""
         spells = self._memory.copied if self.run.copies.whole else self._memory.ended
         known = [spell for spell in (*spells, *in_flight) if spell.work]
         since = max(self._memory.since or self.run.started_at or now, now - WINDOW)
@@ -276,7 +269,7 @@ class Estimate:
 
     @property
     def _begins(self) -> bool:
-        """Too short a time for an own rate: then the forecast says what a check would."""
+        """Too short a time for an own rate: the forecast says what a check would."""
         if not self._forecast.looked or self._held or self._long_enough:
             return False
         steps = [(track.step, track.planned.size) for track in self.run.tracks_in_flight.values()]

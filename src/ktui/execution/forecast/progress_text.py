@@ -222,7 +222,6 @@ class _Metric(msgspec.Struct, frozen=True):
     values: Mapping[Labels, float]
 
     def lines(self, labels: Labels) -> Iterator[str]:
-        """None without a value."""
         if self.values:
             yield f"# HELP ktui_{self.name} {self.text}"
             yield f"# TYPE ktui_{self.name} gauge"

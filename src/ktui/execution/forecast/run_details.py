@@ -39,8 +39,7 @@ from ktui.inputfile import FileProblem
 from ktui.insights.prior import Prior
 
 MOST_SEEN = 10_000  # the most partition states to fold: a fraction of a second of work
-_FORECASTS = timedelta(minutes=1)
-"""Its forecasts show how certain the last one is; each simulates the run's rest."""
+_FORECASTS = timedelta(minutes=1)  # whose forecasts show how certain the last one is
 _FRESH = timedelta(seconds=30)
 _FRESH_POLLS = 5
 _READ_EVERY_S = 5.0
@@ -91,7 +90,6 @@ class ProgressAsSeen:
         self._progress: RunProgress | None = None
 
     def of(self, run: Run) -> RunProgress:
-        """Of the run, as read from the same journal. Raises RunProblem."""
         if self._clock.monotonic() - self._read_s >= _READ_EVERY_S:
             entries = self._client.read().entries
             seen = estimate_as_seen(self._client.folder, entries, self._prior_of, self._clock)
@@ -191,8 +189,7 @@ class RunDetails(RunProgress, frozen=True, kw_only=True):
     cancel_gate: ShutGate | None = None  # of the cluster, if it is shut now
     added: tuple[ExtraPlan, ...] = ()  # they have joined the run, in this order
     in_flight: tuple[PartitionInFlight, ...] = ()
-    waiting: tuple[WaitingPartition, ...] = ()
-    """They have begun and wait for a step; then the next one to begin."""
+    waiting: tuple[WaitingPartition, ...] = ()  # begun ones that wait for a step, then the next
     troubled: tuple[TroubledPartition, ...] = ()
     called_off: tuple[CancelledPartition, ...] = ()
     notes: tuple[RunNote, ...] = ()

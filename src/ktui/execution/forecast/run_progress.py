@@ -26,8 +26,7 @@ from ktui.pacing.limits import Limits
 from ktui.quantities import as_count
 from ktui.speed.answer import HowLong
 
-UNPREDICTABLE = (Stage.STALLED, Stage.BLOCKED, Stage.HELD_UP)
-"""With partitions in one of these, nobody can predict when the run ends."""
+UNPREDICTABLE = (Stage.STALLED, Stage.BLOCKED, Stage.HELD_UP)  # nobody can predict an end
 
 
 class RunNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,18 +55,15 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
     started_at: datetime | None = None
     ended_at: datetime | None = None
     owner: Holder | None = None
-    ownership_off: bool = False
-    """Its engine does not check who owns the cluster, by option or context."""
+    ownership_off: bool = False  # its engine does not check who owns the cluster
     last_look_at: datetime | None = None  # by an engine of the run; None where not noted
     silence: str | None = None  # for how long its engine has not polled, if that is too long
     outage: ClusterLost | None = None  # its engine has no answer from the cluster
     left: str | None = None  # why its last engine left, if it said so
     died: str | None = None  # how its last engine died, where that was looked for
     paused: str | None = None  # why the whole run is
-    gate: StepGate = StepGate(shut=False)
-    """Shut by the cluster's health, an unknown owner, or the schedule."""
-    cancel_gate_by: str | None = None
-    """Who had shut it when the engine last looked; None while open."""
+    gate: StepGate = StepGate(shut=False)  # shut by the cluster's health, owner, or the schedule
+    cancel_gate_by: str | None = None  # when the engine last looked; None while open
     schedule: Schedule = NO_SCHEDULE
     begins_at: datetime | None = None  # by the schedule; None if steps may begin now
     until: datetime | None = None  # nothing begins unless it should end by then
@@ -76,8 +72,7 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
     throttle: ThrottleStatus = ThrottleStatus()
     recording: Recording = NOT_RECORDED
     extra_replicas: str | None = None  # how many partitions keep some since the run has no engine
-    open_requests: tuple[OpenRequest, ...] = ()
-    """Unanswered; they may take effect although the run has ended."""
+    open_requests: tuple[OpenRequest, ...] = ()  # may take effect although the run has ended
     note: RunNote | None = None  # the last one
     batch: int = 0  # the last one that submitted something; in wave mode, the wave
     batches: int | None = None  # in all, decisions or waves, where estimated
@@ -90,8 +85,7 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
     bytes: int = 0  # to copy: sizes, at the start, of the replicas being added
     bytes_done: int = 0  # copied, of `bytes`
     bytes_s: float | None = None  # copied; None while unknown
-    time_left: HowLong | None = None
-    """None while unknown: the run stands still, is too young, or is held up unpredictably."""
+    time_left: HowLong | None = None  # None while unknown: at rest, too young, or held up
     least: LeastLeft | None = None  # under the limits, where asked for
 
     @property
@@ -100,12 +94,10 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def done(self) -> int:
-        """At their target."""
         return self.counts.get(State.DONE, 0)
 
     @property
     def over(self) -> int:
-        """Ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
 
     @property

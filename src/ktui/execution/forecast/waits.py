@@ -38,7 +38,6 @@ from ktui.pacing.steps import next_steps
 from ktui.quantities import as_count
 
 BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
-"""It waits for its next step."""
 
 
 class HeldBy(enum.StrEnum):
@@ -46,15 +45,13 @@ class HeldBy(enum.StrEnum):
 
     NO_ENGINE = "no engine"
     CLUSTER_LOST = "cluster lost"
-    CANCEL_GATE_SHUT = "cancel gate shut"
-    """All of the cluster was cancelled, and nothing new is submitted on it."""
+    CANCEL_GATE_SHUT = "cancel gate shut"  # by an operator, for all of the cluster
     RUN_PAUSED = "run paused"
     GATE_SHUT = "health gate shut"
     TIME_UP = "time up"  # the time of --until has come
     PAUSED = "paused"  # by itself, or with its topic
     TOO_LATE = "too late"  # not expected to end by --until, or within the window
-    TOO_LATE_AS_ASSUMED = "too late, as assumed"
-    """The same, at an assumed rate: no copy has shown its rate yet."""
+    TOO_LATE_AS_ASSUMED = "too late, as assumed"  # no copy has shown its rate yet
 
 
 WaitCause = HeldBy | WaitsFor  # what holds it, or the limit without room
@@ -81,7 +78,6 @@ class Waits:
         self._owned = owned
 
     def of(self, track: Track) -> WaitCause | None:
-        """Return why a partition waits; None for one that does not, or goes next."""
         if track.step is not None or track.state not in BETWEEN:
             return None
         situation = self._situation(track)
@@ -161,7 +157,7 @@ class Waits:
 
     @cached_property
     def _roster(self) -> Roster:
-        """Those that have begun; the others take no room."""
+        """Those that have begun: the others take no room."""
         run = self._run
         roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=self._racks)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
@@ -202,7 +198,6 @@ class Waits:
         return roster
 
     def _may_go(self, track: Track) -> bool:
-        """One that has begun keeps its place, but not while it is held."""
         run = self._run
         if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
             return not run.pauses.holds(track.tp)
@@ -210,7 +205,6 @@ class Waits:
 
 
 def _in_flight(track: Track) -> Situation:
-    """Not done while its step is in flight, whatever comes of it."""
     return msgspec.structs.replace(expected_situation(track), reassigning=True)
 
 
@@ -371,7 +365,6 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
 
 
 def _deadline(run: Run) -> tuple[str, str]:
-    """The time by which steps are to end, in short and with where it comes from."""
     window = run.schedule.window
     if run.until is None:
         return "the end of its window", f"the end of its window, {window}"

@@ -58,7 +58,6 @@ def refuse_second_throttle(
 
 
 def _lift_throttle(run: Run) -> str:
-    """The command by which a run sets no throttle any more."""
     named = f"ktui throttle {run.name} none"
     if run.schedule.by is None:
         return named
@@ -131,12 +130,10 @@ class RunState(enum.StrEnum):
 
     RUNNING = "running"
     PAUSED = "paused"  # it has an engine, and submits nothing new: someone asked for that
-    GATED = "gated"
-    """It has an engine, and the cluster's health or the cancel gate lets only cancels go on."""
+    GATED = "gated"  # with an engine, but only cancels go on: bad health, or the cancel gate
     WAITING = "waiting"  # it has an engine, and submits nothing new before its schedule lets it
     RESUMABLE = "resumable"  # no engine, and not ended
-    SUBMITTED = "submitted"
-    """No engine: all of it is submitted, and Kafka goes on alone (`reassign`)."""
+    SUBMITTED = "submitted"  # without an engine: Kafka goes on alone (`reassign`)
     EXPORTED = "exported"  # it goes on in the state directory that imports it, and not in this one
     ENDED = "ended"
     UNREADABLE = "unreadable"  # there is a folder, but its contents are no readable run
@@ -148,7 +145,6 @@ class RunState(enum.StrEnum):
 
 
 LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED, RunState.WAITING)
-"""It has an engine, and has not ended."""
 
 
 class UnknownRun(RunRefused):
@@ -214,7 +210,6 @@ class OtherRuns:
 
     @classmethod
     def beside(cls, run: RunDir, cluster_id: str) -> OtherRuns:
-        """The other runs of the state directory that holds a run."""
         return cls(StateDir(run.path.parent.parent), cluster_id, run.name)
 
     def movers(self) -> Movers:
@@ -226,7 +221,7 @@ class OtherRuns:
         return movers
 
     def alive(self) -> list[OtherRun]:
-        """Those that live or wait to be resumed, the live ones first, by name."""
+        """Return those that live or wait to be resumed, the live ones first, by name."""
         with self._lock:
             found = [_other_run(folder, run) for folder, run in self._unfinished()]
         known = [each for each in found if each is not None]
@@ -247,7 +242,6 @@ class OtherRuns:
                 yield folder, run
 
     def _read(self, folder: RunDir) -> Run | None:
-        """None where it is none of these, or unreadable."""
         try:
             follower = self._followers.get(folder.name)
             if follower is None:
@@ -263,7 +257,6 @@ class OtherRuns:
         return follower.run
 
     def close(self) -> None:
-        """Once a call that goes on in another thread has ended."""
         with self._lock:
             self._closed = True
             self._close_all()
@@ -347,7 +340,6 @@ def _as_late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRe
 
 
 def _runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, bool]]:
-    """Each with whether a process carries it on."""
     for folder in state_dir.run_dirs():
         try:
             live = holder(folder) is not None

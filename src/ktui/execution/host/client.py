@@ -57,7 +57,6 @@ class RunClient:
         return holder(self.folder)
 
     def read(self) -> StoredRun:
-        """Raises RunProblem: its journal cannot be read."""
         with RunFollower(self.folder.journal, self._clock) as follower:
             entries = follower.refresh()
         return StoredRun(follower.run, entries, follower.damage)
@@ -82,12 +81,10 @@ class RunClient:
         return run
 
     def first_entry(self) -> JournalEntry | None:
-        """Quick to read even in a long journal."""
         with self._open(read_only=True) as journal:
             return journal.first()
 
     def unanswered(self) -> list[Command | None]:
-        """None for a command that cannot be read."""
         with self._open(read_only=True) as journal:
             return [asked.command for asked in journal.asked()]
 
@@ -102,7 +99,7 @@ class RunClient:
             return self._answer(journal, number)
 
     def send(self, command: Command) -> tuple[int, Answer]:
-        """Both: return its number and answer. Raises RunProblem."""
+        """Ask, and wait: return the command's number and answer. Raises RunProblem."""
         number = self.ask(command)
         return number, self.wait_for_answer(number)
 
@@ -162,7 +159,6 @@ def write_note(client: RunClient, text: str, clock: Clock | None = None) -> None
 
 
 def _write_here(client: RunClient, text: str, clock: Clock) -> None:
-    """Own a run without an engine for as long as the note takes."""
     folder = client.folder
     with own_run(folder) as owned, Journal.open(folder.journal, clock) as journal:
         journal.append([Noted(text=text, who=owned.holder.short)])

@@ -62,7 +62,6 @@ class OwnFigure:
 
     @property
     def latest(self) -> Figure:
-        """If it is new enough."""
         if self._figure is not None and time.monotonic() - self._asked_s < STALE_S:
             return Figure(self._figure)
         return Figure(None, self._problem or "no figure came in time")
@@ -211,9 +210,7 @@ class AnyCanary(Protocol):
 
     problem: str  # why nothing is known
 
-    def start(self) -> None:
-        """A second call does nothing."""
-        ...
+    def start(self) -> None: ...
 
     def percentiles_s(self, percent: float) -> Mapping[int, float]:
         """In seconds, of each broker whose figure is known."""

@@ -167,7 +167,6 @@ def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
 
 
 def _copy_out(source: int, file: Path) -> None:
-    """To a new file, or through a stream."""
     place = find_place(file)
     if not place.is_stream:
         copy_new(source, file)
@@ -177,7 +176,6 @@ def _copy_out(source: int, file: Path) -> None:
 
 
 def _check_place(file: Path) -> None:
-    """Check that a file can be made, before a run is given up for it."""
     try:
         place = find_place(file)
         if place.old is not None:
@@ -256,7 +254,6 @@ def _read(file: Path, journal: Path, clock: Clock) -> Export:
 
 
 def _name_file(words: object, journal: Path, where: str) -> str:
-    """Name the operator's file, and not its copy."""
     return str(words).replace(str(journal), where)
 
 
@@ -276,7 +273,6 @@ def _is_cut_off(run_dir: RunDir) -> bool:
 
 
 def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
-    """A run has this first event, and was not exported."""
     try:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:
             if journal.first() != first:
@@ -288,7 +284,6 @@ def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
 
 
 def _check_extends(run_dir: RunDir, export: Export, clock: Clock) -> None:
-    """Check that a run was exported, and that the file has all of its events."""
     if not _extends(run_dir, export, clock):
         raise RunRefused(
             f"run {run_dir.name} is here already, and this file does not continue it. "

@@ -59,12 +59,10 @@ class LiveRunsRecording:
         self._recorder, self._state = recorder, state
         self._cluster_id = ""
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
-        self.problem: str | None = None
-        """Why the events of some runs could not be read in the last poll."""
+        self.problem: str | None = None  # why events of runs were not readable in the last poll
 
     @property
     def going_on(self) -> bool:
-        """A run still has something to do, and is not paused."""
         runs = (follower.run for follower, _ in self._followed.values())
         return any(not run.ended and (run.tracks_in_flight or not run.pauses.whole) for run in runs)
 
@@ -88,7 +86,6 @@ class LiveRunsRecording:
         self._take_all()
 
     def close(self) -> None:
-        """Record what runs did since the last poll, and close the journals."""
         if self._recorder.path is not None:
             self._take_all()
         self._forget_all()
@@ -102,7 +99,6 @@ class LiveRunsRecording:
             self._forget(name)
 
     def _read(self) -> list[tuple[RunRecording, list[JournalEntry]]]:
-        """New entries on the session's cluster; forget the runs that ended."""
         self.problem = None
         live = self._live()
         for name in live - self._followed.keys():
@@ -195,11 +191,10 @@ class KeptSpeed:
         self._problem: str | None = None
 
     def through(self, source: ObservationSource) -> ObservationSource:
-        """Now and then, what the polls before have shown."""
+        """Poll through a source, and keep now and then what the polls before have shown."""
         return _KeepingSource(source, self)
 
     def write_if_due(self) -> None:
-        """Unless it was written just now."""
         now_s = self._clock.monotonic()
         if self._written_s is None or now_s - self._written_s >= EVERY_S:
             self.write()

@@ -95,17 +95,14 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     rate: Rate | None = None  # into each broker, for estimates, where the operator names them
     left_out: tuple[Finding, ...] = ()  # of the plan, before
-    created: Mapping[TopicPartition, PartitionState] = {}
-    """Created empty before the run: as they will be."""
-    asked_for: frozenset[FindingKind] = frozenset()
-    """The operator asked for these findings: not shown."""
+    created: Mapping[TopicPartition, PartitionState] = {}  # new ones, as they will be
+    asked_for: frozenset[FindingKind] = frozenset()  # by the operator: not shown
 
     @property
     def terms(self) -> Terms:
         return self.options.terms(self.limits, self.allowed, self.name)
 
     def preview_base(self, facts: ClusterFacts, need: NeededPermission = TO_START) -> PreviewBase:
-        """What previews of its plan begin with, on a cluster as it was read."""
         source = self.source or self.plan_name
         return PreviewBase(self.plan, facts, source=source, need=need, rate=self.rate)
 

@@ -110,7 +110,6 @@ def _run(
 
 
 def _outcome(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, str | None]:
-    """Return the end of the standard output, and what went wrong."""
     assert process.stdout is not None  # noqa: S101 - for mypy: both were asked for
     assert process.stderr is not None  # noqa: S101
     output, errors = bytearray(), bytearray()
@@ -153,7 +152,6 @@ def _follow(
 
 
 def _read(pipe: IO[bytes], end: bytearray) -> bool:
-    """Keep the end of what a pipe has; return whether there was anything."""
     try:
         chunk = os.read(pipe.fileno(), _READ_BYTES)
     except BlockingIOError:
@@ -270,7 +268,6 @@ class WhileCommand:
             return self._problem
 
     def _begin(self, command: str) -> str:
-        """Return why no step may begin yet."""
         try:
             self._words = split_command(command)
         except CommandProblem as problem:

@@ -50,7 +50,6 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        """As the author of a command: "ada@ops1 (4711)"."""
         return f"{self.user}@{self.host} ({self.pid})"
 
 
@@ -109,7 +108,6 @@ class Ownership:
             self._seen[path] = _identity(path.stat())
 
     def release(self) -> None:
-        """Only the first call does anything."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -197,7 +195,6 @@ def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]
 
 
 def _lock_or_refuse(run: RunDir) -> int:
-    """Raises OwnedElsewhere."""
     while (file := lock_file(run.lock, _PATIENCE_S)) is None:
         other = holder(run)
         if other is not None:
@@ -224,7 +221,6 @@ def lock_file(path: Path, patience_s: float) -> int | None:
 
 
 def _is_same_file(path: Path, file: int) -> bool:
-    """Not removed or replaced between its opening and its locking."""
     try:
         return _identity(path.stat()) == _identity(os.fstat(file))
     except OSError:

@@ -101,7 +101,6 @@ def possible_causes(lines: Iterable[str]) -> list[str]:
 
 
 def _last_line(folder: RunDir, since: datetime) -> str:
-    """If that engine wrote it."""
     try:
         with folder.log.open("rb") as log:
             status = os.fstat(log.fileno())
@@ -114,8 +113,7 @@ def _last_line(folder: RunDir, since: datetime) -> str:
     return lines[-1].strip() if lines else ""
 
 
-PYTHON = (sys.executable, "-P", "-m", "ktui")
-"""-P keeps files of the current folder from passing for modules."""
+PYTHON = (sys.executable, "-P", "-m", "ktui")  # -P: no modules of the current folder
 _PATIENCE_S = 300.0  # an engine reads its whole journal first: some 20 s for a million events
 _PAUSE_S = 0.05
 _LAST_WORDS = 3
@@ -150,12 +148,10 @@ class EngineProcess:
 
     @property
     def ended_well(self) -> bool:
-        """With exit code 0, or its exit code is not known."""
         return self.gone and not self._code
 
     @property
     def killed(self) -> bool:
-        """By a signal, without a last word of its own."""
         return self.gone and (self._code or 0) < 0
 
     @property
@@ -175,7 +171,6 @@ class EngineProcess:
         return "\n".join(possible_causes(lines)[-_LAST_WORDS:]) or "its log names no error"
 
     def leave(self) -> None:
-        """At once; what is in flight goes on."""
         if not self.gone:
             os.kill(self.pid, signal.SIGTERM)
 
@@ -235,7 +230,6 @@ def _spawned(run: RunDir, arguments: Sequence[str]) -> int:
 
 
 def _wait_until_owned(engine: EngineProcess, follower: RunFollower) -> bool:
-    """By the journal; False if it never does."""
     owned = False
 
     def settled() -> bool:

@@ -87,12 +87,10 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """Output of the run's processes, next to the journal."""
         return self.path / "engine.log"
 
     @property
     def rollback(self) -> Path:
-        """A plan of the replicas from before the run."""
         return self.path / "rollback.json"
 
     @property
@@ -101,7 +99,6 @@ class RunDir(msgspec.Struct, frozen=True):
 
     @property
     def speed(self) -> Path:
-        """What the run has shown of its cluster's speed, for the next run."""
         return self.path / "speed.json"
 
     @property
@@ -126,12 +123,10 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def locks(self) -> Path:
-        """Of runs, and of starts on a cluster."""
         return self.path / _LOCKS
 
     @property
     def recordings(self) -> Path:
-        """By views and `ktui record`."""
         return self.path / "recordings"
 
     @property
@@ -171,7 +166,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
 
     def run(self, name: str) -> RunDir:
-        """Whether or not there is one. Raises StateDirProblem: no run can have that name."""
+        """Raises StateDirProblem: no run can have that name."""
         problem = run_name_problem(name)
         if problem is not None:
             raise StateDirProblem(problem)
@@ -199,7 +194,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return folder
 
     def make(self, folder: Path) -> None:
-        """If missing, readable by its owner only. Raises StateDirProblem."""
+        """Make it if missing, readable by its owner only. Raises StateDirProblem."""
         try:
             make_folder(folder)
         except OSError as error:
@@ -209,7 +204,7 @@ class StateDir(msgspec.Struct, frozen=True):
             raise StateDirProblem(f"{folder}: may not be written to. {fix}")
 
     def run_dirs(self) -> list[RunDir]:
-        """By name; none without a state directory. Raises StateDirProblem: not readable."""
+        """Return all, by name; none without a state directory. Raises StateDirProblem."""
         try:
             return [RunDir(path) for path in sorted(self.runs.iterdir())]
         except FileNotFoundError:
@@ -218,7 +213,7 @@ class StateDir(msgspec.Struct, frozen=True):
             raise _problem(self.runs, "read", error) from None
 
     def removed_runs(self) -> list[RunDir]:
-        """Their locks exist, and their folders do not. Raises StateDirProblem: not readable."""
+        """Return those with a lock, but without a folder. Raises StateDirProblem: not readable."""
         try:
             locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
         except OSError as error:

@@ -20,8 +20,7 @@ class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits", 
     """Put new limits in force, from the next decision on."""
 
     options: dict[str, int | str | None]  # by option, for `parse_limits`; others stay
-    brokers: dict[int, dict[str, int | str | None]] = {}
-    """Of single brokers, for `parse_broker_limits`."""
+    brokers: dict[int, dict[str, int | str | None]] = {}  # for `parse_broker_limits`
     instead_of: Limits | None = None  # change nothing unless these are in force, as for an undo
 
     def applied_to(self, limits: Limits) -> Limits:
@@ -35,8 +34,7 @@ class SetThrottle(
     """Put new throttle rates in force, at once and also for the steps in flight."""
 
     rates: ThrottleRates
-    instead_of: ThrottleRates | None = None
-    """Change nothing unless these are in force, and no one has set another."""
+    instead_of: ThrottleRates | None = None  # only if these, of nobody else, are in force
 
 
 class SetSchedule(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag="schedule"):

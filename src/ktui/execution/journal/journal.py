@@ -30,9 +30,7 @@ T = TypeVar("T")
 class Patience(Protocol):
     """How a run's owner waits while others keep the journal locked, unless `waits` raises."""
 
-    def begins(self, why: str) -> None:
-        """A wait has begun, for this reason; called once for each."""
-        ...
+    def begins(self, why: str) -> None: ...
 
     def waits(self) -> None:
         """Called before each further try. Raises JournalProblem: the wait is given up."""

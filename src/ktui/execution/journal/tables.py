@@ -63,11 +63,10 @@ class EventTable:
         self.newer = False  # whether that was an intact event that only a newer ktui knows
 
     def append(self, events: Sequence[AnyRunEvent], now: datetime) -> list[JournalEntry]:
-        """They are on the disk on return. JournalProblem: the last stored event is damaged."""
+        """Write them to the disk, in one transaction. JournalProblem: the last event is damaged."""
         return self.append_timed([(now, event) for event in events])
 
     def append_timed(self, events: Sequence[tuple[datetime, AnyRunEvent]]) -> list[JournalEntry]:
-        """The same, each with its own time."""
         self._connection.execute("BEGIN IMMEDIATE")
         head = self.head()
         rows, entries = [], []
@@ -85,16 +84,16 @@ class EventTable:
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
-        """Damaged or not; 0 if there is none."""
+        """Damaged ones count; 0 if there is none."""
         (seq,) = self._connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()
         return int(seq)
 
     def head(self) -> TailMarker:
-        """As stored. Raises JournalProblem: the stored hash is damaged."""
+        """Return the last number and hash as stored. Raises JournalProblem: a damaged hash."""
         return self._stored(self.last_seq())
 
     def count_after(self, seq: int) -> int | None:
-        """Damaged or not; None if the file cannot be read."""
+        """Damaged ones count; None if the file cannot be read."""
         try:
             query = "SELECT count(*) FROM events WHERE seq > ?"
             (count,) = self._connection.execute(query, (seq,)).fetchone()
@@ -178,7 +177,6 @@ def _check_end(written: TailMarker | None, last: TailMarker) -> None:
 
 
 def _check_marker(written: TailMarker | None, last: TailMarker) -> None:
-    """Check that the event noted as the last one is still the same."""
     if written is not None and written.seq == last.seq and written.hash != last.hash:
         raise _Damaged(f"event {last.seq} is not the one that was written: events were replaced")
 
@@ -274,7 +272,6 @@ def recover(path: Path, now: datetime) -> None:
 
 
 def _repaired(path: Path, now: datetime) -> Path | None:
-    """Write the intact events into a new file; return None if the journal is not damaged."""
     connection = connect(path, read_only=True)
     try:
         damaged = EventTable(connection, path)

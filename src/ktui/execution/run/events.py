@@ -100,18 +100,15 @@ class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
     """The rate at which the objective of --slo holds: into each broker, or into single ones."""
 
     rate: int  # bytes a second into each broker that `brokers` gives none
-    figure: float | None = None
-    """Of the last window, in the objective's unit; by broker: the highest of those that copied."""
+    figure: float | None = None  # of the last window, in the objective's unit; the highest broker's
     reason: str = ""  # why there is none
-    windows: int = 0
-    """The windows so far in which something was copied, and those with a figure that kept it."""
+    windows: int = 0  # those with copies so far, and those that kept the objective
     kept: int = 0
     why: RateReason | None = None  # why the rate moved last or stays; by broker: the highest one's
     brokers: tuple[HeldBroker, ...] = ()  # those that copy; none where one figure is that of all
 
     @property
     def rates(self) -> dict[int, int]:
-        """The rate into each broker that has its own, in bytes a second."""
         return {each.broker: each.rate for each in self.brokers if each.rate is not None}
 
 
@@ -181,11 +178,9 @@ class CancelGate(RunEvent, frozen=True, kw_only=True, tag="cancel_gate"):
 class OnConflict(enum.StrEnum):
     """What to do with a partition of an extra plan that the run is moving elsewhere."""
 
-    ROLLBACK = "rollback"
-    """Roll the partition back first, then queue it with its new target (KIP-236)."""
+    ROLLBACK = "rollback"  # roll it back first, then queue it with its new target (KIP-236)
     KEEP = "keep"  # keep the run's own target; drop that of the extra plan for this partition
-    RETARGET = "retarget"
-    """Cancel its step in flight, and go to the new target from its present replicas."""
+    RETARGET = "retarget"  # cancel its step, and go to the new target from the present one
 
 
 class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
@@ -224,7 +219,6 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_tiny(self) -> bool:
-        """Whether a replica is added about as fast as one that is empty."""
         return self.weight == LEAST
 
     @property
@@ -267,8 +261,7 @@ class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
     partitions: int
     limits: Limits
     options: RunOptions
-    connection: dict[str, str] = msgspec.field(default_factory=dict)
-    """How the cluster was named: bootstrap_server, command_config, context; no secret."""
+    connection: dict[str, str] = msgspec.field(default_factory=dict)  # options; no secret
     version: str  # the version of ktui
     racks: dict[str, tuple[int, ...]] = {}  # rack -> brokers, for limits that count by rack
 
@@ -403,8 +396,7 @@ class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
     moves_leader: bool = False
     cut: bool = False
     urgent: bool = False
-    alone: bool = False
-    """The step never fits the limits, and was sent while nothing else was in flight."""
+    alone: bool = False  # sent while nothing else was in flight: it never fits the limits
     holds_place: bool = True
     among_urgent: bool = False  # the step counts with those of urgent partitions
 

@@ -93,7 +93,6 @@ class NoticeFilter:
     def __init__(self) -> None:
         self._stalled: set[TopicPartition] = set()
         self._bad: dict[type[RateChosen | StepGate | CancelGate], bool] = {}
-        """Whether the run is late, and its gates are shut."""
         self._rates: dict[SettingKey, str | None] = {}  # the rates of others, as last reported
 
     def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
@@ -106,7 +105,6 @@ class NoticeFilter:
         return [Notice(kind, tuple(group)) for kind, group in groups.items()]
 
     def _is_new(self, event: AnyRunEvent) -> bool:
-        """Whether an event changes anything but a reason."""
         match event:
             case StateEntered(state=State.STALLED):
                 known = event.tp in self._stalled

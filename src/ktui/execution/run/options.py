@@ -63,7 +63,6 @@ class Window:
         return first.closes if first.opens <= now else None
 
     def opens_at(self, now: datetime) -> datetime:
-        """Now while it is open."""
         return max(next(self._from(now)).opens, now)
 
     def after(self, now: datetime, seconds: float) -> datetime | None:
@@ -77,7 +76,6 @@ class Window:
         return None
 
     def _from(self, now: datetime) -> Iterator[Opening]:
-        """Yield its openings that have not ended, the present or next one first."""
         today = now.astimezone().date()
         most = min(_MOST_DAYS, (date.max - today).days - 1)  # the calendar ends in the year 9999
         for number in range(-1, most):
@@ -153,13 +151,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return parse_window(self.window) if self.window else None
 
     def begins_at(self, now: datetime) -> datetime | None:
-        """Return when steps may begin next; None if they may now."""
         earliest = now if self.start_at is None else max(now, self.start_at)
         opens = earliest if self.hours is None else self.hours.opens_at(earliest)
         return None if opens <= now else opens
 
     def reason(self, begins_at: datetime) -> str:
-        """Return why no step begins before a time, for people."""
         shown = local_minute(begins_at)
         if self.start_at is not None and begins_at == self.start_at:
             return f"the run starts at {shown}"
@@ -209,8 +205,7 @@ class OnForeignChange(enum.StrEnum):
 class OnForeignThrottle(enum.StrEnum):
     """What to do when somebody else sets another rate on a broker that the run throttles."""
 
-    HOLD = "hold"
-    """Add nothing to that broker until the other rate is gone, or the run's is set again."""
+    HOLD = "hold"  # add nothing there until the other rate is gone, or the run's is set again
     GO_ON = "go-on"  # go on under the other rate
 
 
@@ -221,18 +216,15 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     stall_timeout_s: float = 300.0
     on_foreign_change: OnForeignChange = OnForeignChange.SKIP
     stop_on_failure: bool = False  # begin nothing more once a partition has failed
-    most_under_min_isr: int | None = None
-    """Begin no step above this many outside the run; None: no check."""
+    most_under_min_isr: int | None = None  # no more outside the run; None: no check
     most_offline: int | None = None  # begin no step above this many outside the run; None: no check
     urgent_first: bool = False  # too few in sync: before all others, with room of their own
     throttle: ThrottleRates = NO_THROTTLE  # to begin with; unlike most options they may change
-    throttle_leaders: bool = False
-    """Besides the followers' side, throttle leaders' traffic to replicas out of the ISR."""
+    throttle_leaders: bool = False  # also the side of leaders, to replicas out of the ISR
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     schedule: Schedule = NO_SCHEDULE  # to begin with; may change
     sli_command: str = ""  # prints the figure of an objective; empty for none
-    sli_prometheus: tuple[str, ...] = ()
-    """The URL and the query that return the figure; empty for none."""
+    sli_prometheus: tuple[str, ...] = ()  # URL and query of the figure; empty for none
     canary: bool = False  # measure the figure by a producer and a topic of ktui's own
     poll_s: float = USUAL_POLL_S  # seconds between two polls of the cluster
     record: bool = True  # record observations next to the journal
@@ -245,7 +237,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.throttle) or self.schedule.by is not None
 
     def figure_problem(self, objective: Objective | None) -> str | None:
-        """Return why an objective has no figure, with the fix."""
         if objective is None:
             return None
         if not (self.sli_command or self.sli_prometheus or self.canary):

@@ -44,7 +44,6 @@ class ExtraPlans(msgspec.Struct):
     numbered: int = 0  # places in the run's plans that have been assigned
 
     def number(self) -> int:
-        """Assign the next place in the plans of the run, from 0."""
         self.numbered += 1
         return self.numbered - 1
 
@@ -127,15 +126,13 @@ class Pauses(msgspec.Struct):
     whole: dict[PauseOrigin, str] = {}
     topics: set[str] = set()
     partitions: set[TopicPartition] = set()
-    freed: set[TopicPartition] = set()
-    """Cancelled since the last pause: an operator who rolls back means now."""
+    freed: set[TopicPartition] = set()  # since the last pause: who rolls back means now
 
     @property
     def reason(self) -> str | None:
         return "; ".join(why or _unexplained(by) for by, why in self.whole.items()) or None
 
     def holds(self, tp: TopicPartition) -> bool:
-        """Whether a partition is paused by itself or with its topic."""
         return tp not in self.freed and self._paused(tp)
 
     def stops(self, tp: TopicPartition) -> bool:

@@ -115,7 +115,6 @@ def remains_not_begun(request: Request, answer: Answered | WriteResult, track: T
 
 
 def _most(track: Track) -> int:
-    """Return how many replicas a partition has as far as the run knows, once its step is over."""
     held = track.replicas if track.step is None or track.sent is None else track.sent
     return len(held)
 
@@ -137,13 +136,11 @@ class Run(msgspec.Struct, eq=False):
     throttle_change: Change[ThrottleChanged] | None = None  # None if it is that of the start
     tracks: dict[TopicPartition, Track] = {}
     counts: Counter[State] = msgspec.field(default_factory=Counter)
-    tracks_in_flight: dict[TopicPartition, Track] = {}
-    """The current batch, in the order of their steps."""
+    tracks_in_flight: dict[TopicPartition, Track] = {}  # the batch, in the order of its steps
     troubled: dict[TopicPartition, Track] = {}  # in one of the states of `UNWELL`
     cancelling: dict[TopicPartition, Track] = {}  # cancelled by an operator, and not ended yet
     batch: int = 0
-    cuts: LastMinute = msgspec.field(default_factory=LastMinute)
-    """Steps of the last minute that raised a leader epoch."""
+    cuts: LastMinute = msgspec.field(default_factory=LastMinute)  # raised leader epochs
     pauses: Pauses = msgspec.field(default_factory=Pauses)
     gate: StepGate = StepGate(shut=False)
     schedule: Schedule = NO_SCHEDULE

@@ -33,13 +33,11 @@ class CancelEffect(enum.StrEnum):
 
     @property
     def needs_read(self) -> bool:
-        """A preview needs to read it: something was or is sent for it."""
         return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
 
 
 _UNDONE = (CancelEffect.CANCEL, CancelEffect.GO_BACK)
-_HALTED = "halted"
-"""Begun, between two steps, and leaves the queue: it keeps the steps that are done."""
+_HALTED = "halted"  # begun, between two steps, leaves the queue: it keeps the steps that are done
 _TEXTS: Mapping[str, str] = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
     CancelEffect.GO_BACK: "{} {is_} rolled back",

@@ -26,15 +26,13 @@ class State(enum.StrEnum):
     DROPPING = "dropping"
     ELECTING = "electing"
     STALLED = "stalled"  # the step in flight makes no progress
-    STOPPING = "stopping"
-    """A step is being cancelled, or replicas beyond the original number dropped."""
+    STOPPING = "stopping"  # its step is cancelled, or replicas beyond the original number go
     REFUSED = "refused"  # a cancel is impossible now; it happens once the reason has passed
     ROLLING_BACK = "rolling_back"  # on the way back, or waits for the next step there
     STOPPED = "stopped"  # cancelled by an operator; stays as it is
     ROLLED_BACK = "rolled_back"  # the partition has its original replicas and leader again
     DONE = "done"
-    CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Someone else has changed the replicas; the run leaves it alone."""
+    CHANGED_ELSEWHERE = "changed_elsewhere"  # by someone else: the run leaves it alone
     TOPIC_GONE = "topic_gone"  # deleted, or created again under its name
     FAILED = "failed"  # Kafka has refused a step again and again
 

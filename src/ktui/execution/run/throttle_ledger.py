@@ -46,8 +46,7 @@ class SetByRun(msgspec.Struct, frozen=True):
     """The run's part of one setting."""
 
     before: Setting | None  # by everybody else: read before the run changed it, or found since
-    values: frozenset[str] = frozenset()
-    """Entries of a list that the run has added, or may have; or values that a rate may have."""
+    values: frozenset[str] = frozenset()  # the run's entries in a list, or perhaps; its rates
     touched: bool = False  # whether the run ever asked to change it
     unsure: bool = False  # some values may not be set: an answer is pending, or was lost
 
@@ -61,26 +60,19 @@ class ThrottleLedger(msgspec.Struct):
     """The throttles of a run: the fold of its events."""
 
     rates: ThrottleRates = NO_THROTTLE
-    shares: Mapping[int, int] = {}
-    """Of the budget, for each broker that receives, in bytes a second."""
+    shares: Mapping[int, int] = {}  # of the budget, by receiving broker, in bytes a second
     chosen: RateChosen | None = None  # the rate for --by; None without
-    held_at: RateHeld | None = None
-    """The rates at which the objective holds; None before the first ones."""
-    in_force: ThrottleRates = NO_THROTTLE
-    """The lowest of the desired, chosen and held ones, the budget as shares."""
+    held_at: RateHeld | None = None  # for the objective; None before the first ones
+    in_force: ThrottleRates = NO_THROTTLE  # lowest of desired, chosen, held; budget as shares
     ours: dict[SettingKey, SetByRun] = {}  # settings that the run owns, until restored
     foreign: dict[SettingKey, str] = {}  # rates of others in place of the run's
     refusals: dict[ConfigResource, str] = {}  # of the last change
     asked: dict[ConfigResource, _Asked] = {}  # the last intents without answers
-    lost: set[ConfigResource] = set()
-    """Changed again after a lost answer: the first change may still come."""
-    open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
-    """Got changes, and did not answer, where known."""
-    late: dict[SettingKey, frozenset[str]] = {}
-    """Of unanswered requests to append, which may come late, even after their removal."""
+    lost: set[ConfigResource] = set()  # changed again: the first change may still come
+    open_nodes: dict[ConfigResource, tuple[int, ...]] = {}  # got changes, did not answer
+    late: dict[SettingKey, frozenset[str]] = {}  # appends without an answer, may come late
 
     def set_rates(self, rates: ThrottleRates) -> None:
-        """Set the desired rates; nothing of a budget is shared yet."""
         if rates.objective != self.rates.objective:
             self.held_at = None
         self.rates = rates
@@ -102,7 +94,6 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def bounded(self) -> ThrottleRates:
-        """The lowest of the desired rates, the chosen and the held one."""
         return self._kept.at_most(None if self.chosen is None else self.chosen.rate)
 
     @property
@@ -114,7 +105,6 @@ class ThrottleLedger(msgspec.Struct):
         return self.rates.at_most(self.held_at.rate, self.held_at.rates)
 
     def with_chosen(self, rate: int | None) -> ThrottleRates:
-        """Return the rates in force if another one were chosen."""
         return self._kept.at_most(rate).shared(self.shares)
 
     def _share(self, shares: Mapping[int, int]) -> None:
@@ -126,12 +116,10 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def changed(self) -> dict[SettingKey, SetByRun]:
-        """The settings that the run has changed or may have changed, brokers before topics."""
         return {key: self.ours[key] for key in sorted(self.ours) if self.ours[key].touched}
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """With replicas that the run may have put into a list."""
         return {
             TopicPartition(resource.name, int(listed.partition(":")[0]))
             for (resource, _), ours in self.ours.items()
@@ -150,11 +138,10 @@ class ThrottleLedger(msgspec.Struct):
         return next(iter(self.refusals.values()), "")
 
     def is_kept(self, rates: ThrottleRates) -> bool:
-        """They are the desired ones, with no refusal and no rate of others against it."""
+        """Whether they are the desired ones, with no refusal and no others' rate against it."""
         return rates == self.rates and not self.foreign and not self.refusals
 
     def held(self, key: SettingKey) -> frozenset[str]:
-        """Return the values of a setting that may be the run's."""
         ours = self.ours.get(key)
         return frozenset() if ours is None else ours.values
 

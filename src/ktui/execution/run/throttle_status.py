@@ -43,8 +43,7 @@ class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_force: ThrottleRates = NO_THROTTLE  # the same with the budget shared out, as brokers are set
     leaders: bool = False  # the sending side of leaders, too
     refusal: str | None = None  # of the last change; None if Kafka accepted them all
-    settings: tuple[StandingSetting, ...] = ()
-    """Changed by the run, or perhaps; brokers before topics."""
+    settings: tuple[StandingSetting, ...] = ()  # of the run, or perhaps; brokers before topics
     waits: str | None = None  # why a run with nothing left to move has not ended
     stays: str | None = None  # what a run without an engine leaves, and why
 

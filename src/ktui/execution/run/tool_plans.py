@@ -131,6 +131,6 @@ def _where(run: Run | None) -> list[str]:
 
 
 def _throttle(run: Run) -> list[str]:
-    """Return the option for the rate of most brokers: the tool has one rate for all."""
+    """The tool has one rate for all: that of most brokers."""
     rate = run.throttled.rates.every
     return [] if rate is None else ["--throttle", str(rate)]

@@ -29,7 +29,6 @@ class OpenStep(msgspec.Struct):
 
     @property
     def cancelled(self) -> bool:
-        """Whether a cancel of the step by the run may have taken effect."""
         return self.cancels > 0
 
 
@@ -66,7 +65,6 @@ class Track(msgspec.Struct):
 
     @property
     def target(self) -> Brokers:
-        """The final target by the plans; an operator may have cancelled it."""
         return (self.then or self.planned).target
 
     @property
@@ -75,7 +73,6 @@ class Track(msgspec.Struct):
 
     @property
     def step_cancelled_by_operator(self) -> bool:
-        """Whether the step in flight was cancelled by an operator since it began."""
         return self.step is not None and self.step.cancelled_by_operator
 
     @property
@@ -175,10 +172,8 @@ class CopyTotals(msgspec.Struct):
 
     whole: int = 0  # a partition given up counts with what was copied of it
     done: int = 0
-    onto: Counter[int] = msgspec.field(default_factory=Counter)
-    """Replicas that each broker has yet to receive in full."""
-    topics: Counter[str] = msgspec.field(default_factory=Counter)
-    """Partitions of each topic that still receive."""
+    onto: Counter[int] = msgspec.field(default_factory=Counter)  # replicas yet to receive in full
+    topics: Counter[str] = msgspec.field(default_factory=Counter)  # partitions that receive
     of: dict[TopicPartition, _Copy] = {}
 
     def count(self, track: Track) -> None:

@@ -21,13 +21,11 @@ MAY_COME_S = 60.0
 It sends the change again if its connection to the controller breaks (BrokerServer's forwarding to
 the controllers)."""
 
-SILENT_S = 30.0
-"""Seconds for which a partition keeps its place while the broker with its request is silent."""
+SILENT_S = 30.0  # a partition keeps its place while the broker with its request is silent
 
 GIVEN_UP_S = 600.0  # seconds until a run ends although a broker is silent; it names the request
 
-LastHeard = Callable[[int], float]
-"""When a broker was asked the last question that it answered, in monotonic seconds."""
+LastHeard = Callable[[int], float]  # of a broker's last answered question, monotonic
 
 
 def always_heard(_broker: int) -> float:
@@ -87,16 +85,13 @@ class Unanswered(Generic[Whose]):
 
     @property
     def silent(self) -> set[int]:
-        """The brokers that have answered nothing since they got a request."""
         return {node for request in self._requests() if (node := _silent(request)) is not None}
 
     def node(self, whose: Whose) -> int | None:
-        """Return a silent broker that has a request of `whose`; None where none is known."""
         silent = map(_silent, self._open.get(whose, ()))
         return next((node for node in silent if node is not None), None)
 
     def silent_for(self, whose: Whose, now_s: float) -> float:
-        """0 where no broker that has a request is silent."""
         since_s = (
             request.seen_s
             for request in self._open.get(whose, ())

@@ -47,8 +47,7 @@ from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.flows import Flows
 
 KEEPS_S = 5.0  # seconds for which a broker that receives nothing keeps its share of the budget
-SETTLES_S = 22.0
-"""Seconds until a rate shows in what a broker takes in: two windows of Kafka's quotas."""
+SETTLES_S = 22.0  # until a rate shows in what a broker takes in: two of Kafka's windows
 
 
 class ThrottleManager:
@@ -80,8 +79,7 @@ class ThrottleManager:
         )
         self._unread: frozenset[ConfigResource] = frozenset()  # their lists could not be read
         self._received_s: dict[int, float] = {}  # last seen to receive copies
-        self._usable: Mapping[int, float] = {}
-        """What is of use to brokers that could not use their share."""
+        self._usable: Mapping[int, float] = {}  # by brokers that cannot use their share
         self._shared_s = -inf  # when the budget was last shared in another way
         self._read_back_s: dict[SettingKey, float] = {}  # of settings that the run relies on
 
@@ -220,7 +218,6 @@ class ThrottleManager:
         }
 
     def _is_touched(self, key: SettingKey) -> bool:
-        """The run has asked for a change of a setting that it owns."""
         ours = self._throttled.ours.get(key)
         return ours is not None and ours.touched
 
@@ -276,7 +273,6 @@ class ThrottleManager:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
     def _suspicious(self, seen: Observation) -> set[SettingKey]:
-        """Settings of steps in flight that differ in the last poll."""
         due = self._due(seen)
         return {
             key
@@ -296,7 +292,6 @@ class ThrottleManager:
 
     @property
     def hindered(self) -> Mapping[ConfigResource, str]:
-        """No step may rely on them now, for the reason given."""
         why: dict[ConfigResource, str] = {}
         for resource in self.resting:
             node = self._settings.unanswered.node(resource)
@@ -310,7 +305,6 @@ class ThrottleManager:
 
     @property
     def denied(self) -> str:
-        """The missing permission; empty if none is missing."""
         return self._settings.denied
 
     def _left_out(

@@ -163,7 +163,6 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
 
     def done_with(self, *, leaving: bool) -> list[SettingKey]:
-        """Those that neither steps in flight nor later ones need."""
         used = {
             (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
             for (_, key), ours in self._throttled.ours.items()
@@ -180,7 +179,6 @@ class ThrottleChanges:
         ]
 
     def rates(self) -> Iterator[ConfigChange]:
-        """For brokers with throttled replicas."""
         for key in sorted(self._rates() - self._throttled.foreign.keys()):
             if not self._rate_is_set(key):
                 rate = self._throttled.in_force.of(int(key[0].name))
@@ -206,7 +204,6 @@ class ThrottleChanges:
                 yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
 
     def full_lists(self, tp: TopicPartition) -> list[SettingKey]:
-        """Those without room for the entries of a partition's new replicas."""
         lists = [(topic_resource(tp.topic), name) for name in RATE_OF]
         return [key for key in lists if key in self._wanted and self._is_full(key, tp)]
 
@@ -216,7 +213,6 @@ class ThrottleChanges:
         return any(len(each) + 1 > self._room[key] for each in lacking)
 
     def unread(self) -> list[SettingKey]:
-        """Those that are about to be changed, and were never read."""
         return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
 
     def counted_on(self) -> list[SettingKey]:
@@ -237,7 +233,6 @@ class ThrottleChanges:
         return rates | {key for key, brokers in lists.items() if brokers}
 
     def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
-        """As just read, it has the value that the run relies on."""
         value = "" if found is None else found.value
         if key[1] in RATE_OF:
             listed = parse_throttled_list(value)
@@ -299,7 +294,6 @@ class ThrottleChanges:
 
     @cached_property
     def _present(self) -> Mapping[SettingKey, frozenset[str]]:
-        """Those that are certainly in each list."""
         bound = {key: self._bound_by_others(key) for key in self._wanted}
         ours = {key: self._ours(key) for key in self._wanted}
         return {k: bound[k] if ours[k].unsure else ours[k].values | bound[k] for k in bound}

@@ -20,8 +20,7 @@ from ktui.planning.throttle_rates import Objective
 from ktui.progress.flows import Flows
 
 _MARGIN_AT_FIRST, _MOST = log(1.6), log(4.0)
-_LEARNS, _BEYOND = 0.2, 0.04
-"""The step by which the margin is learnt, and the share of windows that may lie beyond it."""
+_LEARNS, _BEYOND = 0.2, 0.04  # the margin's step, and the share of windows beyond it
 
 
 class Margin:
@@ -61,8 +60,7 @@ BAND = 0.8  # from this part of the aim on, the rate stays
 _MIDDLE = (1 + BAND) / 2
 _DOWN_LEAST, _DOWN_MOST = 0.95, 0.5
 _UP_LEAST, _UP_MOST = 1.03, 2.0  # a step goes as far as the figure asks for, within these
-_POWER, _AT_FIRST = 2.0, 1.5
-"""The figure is taken to rise with this power of the rate; less until it was too high."""
+_POWER, _AT_FIRST = 2.0, 1.5  # the figure rises with this power of the rate; at first with less
 _FAR_OVER = 2.0  # so many times the objective, and the rate goes down at once
 _UNUSED = 0.8  # with less of the rate in use, something else is slower: it stays
 LEAST_FIGURE = 1e-6  # a figure that is lower counts as this: its logarithm is needed
@@ -80,11 +78,9 @@ class RateControl:
         self._power = _AT_FIRST
         self._missing = 0
         self._dead = 0
-        self._felt: deque[float] = deque(maxlen=_MEAN_OF)
-        """Logarithms of the last figures, as parts of the objective at the present rate."""
+        self._felt: deque[float] = deque(maxlen=_MEAN_OF)  # logarithms, at the present rate
 
     def forget(self) -> None:
-        """Those to come are of others."""
         self._felt.clear()
 
     def window(self, figure: float | None, used: float | None, of: int | None = None) -> int:
@@ -128,7 +124,6 @@ class RateControl:
         return over if len(self._felt) >= fewest else None
 
     def _step(self, over: float, used: float | None) -> tuple[RateCause, float]:
-        """Return the next rate, for a figure of so many times what is aimed at, and why."""
         if over > 1.0:
             asked = max(_DOWN_MOST, min(_DOWN_LEAST, over ** (-1 / _POWER)))
             return RateCause.OVER, self._lower(asked, used)
@@ -181,7 +176,6 @@ class _Felt(NamedTuple):
 
     @property
     def rank(self) -> float:
-        """An unknown one is the highest."""
         return inf if self.value is None else self.value
 
 
@@ -193,7 +187,6 @@ class _Receiver:
         self._felt: deque[float] = deque(maxlen=_OF_LATE)
 
     def feel(self, value: float | None) -> None:
-        """Without a figure, nothing is known."""
         if value is None:
             self._felt.clear()
         else:
@@ -227,7 +220,6 @@ class ObjectiveRates:
         return RateControl(self._below, rate, self._margin)
 
     def keep(self, brokers: Collection[int]) -> None:
-        """Nothing more is copied into the others."""
         self._of = {broker: of for broker, of in self._of.items() if broker in brokers}
 
     def window(self, window: Window) -> RateHeld:
@@ -324,8 +316,7 @@ class ObjectiveKeeper:
         self._objective: Objective | None = None
         self._rates = ObjectiveRates(1.0)
         self._window_s = self._reported_s = 0.0
-        self._sources: defaultdict[int, set[int]] = defaultdict(set)
-        """Leaders by broker that has received copies in this window."""
+        self._sources: defaultdict[int, set[int]] = defaultdict(set)  # leaders, by receiving broker
         self._windows = self._kept = 0
 
     def update(self, seen: Observation, flows: Flows) -> list[RateHeld]:
@@ -380,7 +371,6 @@ class ObjectiveKeeper:
 
 
 def _steadied(new: RateHeld, old: RateHeld) -> RateHeld:
-    """Leave out changes that are not worth to be set."""
     brokers = tuple(
         each
         if each.rate is None

@@ -37,10 +37,8 @@ from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 
 log = logging.getLogger(__name__)
 
-AGAIN_S, LONGEST_S = 5.0, 60.0
-"""Seconds after a refused change: first and longest; they double each time."""
-SETTLE_S = 1.0
-"""Seconds a broker may take to apply a change that it has read; no value is judged before."""
+AGAIN_S, LONGEST_S = 5.0, 60.0  # the first and longest wait; it doubles each time
+SETTLE_S = 1.0  # a broker may take to apply a change that it has read: none is judged before
 FOUND_STALE_S = 5.0  # a setting is changed only within so many seconds of its last read
 
 Record = Callable[[Sequence[AnyRunEvent]], None]
@@ -78,13 +76,10 @@ class SettingsWriter:
         nodes = throttled.open_nodes
         left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
         self.unanswered = Unanswered(left_open, heard)
-        self._found_s: dict[SettingKey, float] = {}
-        """Last read; of those that the run has not changed."""
-        self.late = dict(throttled.late)
-        """Entries that a late request may append, or has since their removal."""
+        self._found_s: dict[SettingKey, float] = {}  # if the run has not changed it
+        self.late = dict(throttled.late)  # may yet be appended, or were after removal
         self.covered: set[SettingKey] = set()  # someone has put every replica of a topic into them
-        self.gone: dict[SettingKey, frozenset[str]] = {}
-        """Other owners' entries that lists had when first read, and no longer have."""
+        self.gone: dict[SettingKey, frozenset[str]] = {}  # others', read once, and gone
         self.denied = ""  # the missing permission, for the last throttles; empty if none is
 
     def update(self, now_s: float) -> None:
@@ -95,12 +90,10 @@ class SettingsWriter:
 
     @property
     def late_by_now(self) -> ListEntries:
-        """They have been appended by now, or never will be."""
         return {key: some for key, some in self.late.items() if key[0] not in self.unanswered}
 
     @property
     def refusing(self) -> frozenset[ConfigResource]:
-        """Left alone after a change or a read has failed."""
         now_s = self._clock.monotonic()
         return frozenset(r for r, rest in self._rests.items() if rest.until_s > now_s)
 
@@ -123,7 +116,6 @@ class SettingsWriter:
             self._record([SettingsFound(found=tuple(found))])
 
     def outdated(self) -> list[SettingKey]:
-        """Unchanged settings that were read `FOUND_STALE_S` ago or earlier."""
         now_s = self._clock.monotonic()
         return [
             key
@@ -141,7 +133,6 @@ class SettingsWriter:
         return {resource for resource, name in keys if (resource, name) not in settings}
 
     async def read(self, keys: Iterable[SettingKey]) -> dict[SettingKey, Setting | None]:
-        """Settings of a resource that cannot be read are left out."""
         keys = list(keys)
         if not keys:
             return {}

@@ -55,8 +55,7 @@ class CopyMemory(msgspec.Struct):
     growth: float = 0.0
     growth_weight: float = 0.0
     quiet_until: datetime | None = None
-    whole_at: dict[TopicPartition, datetime] = {}
-    """When the replicas of a step were first seen to have everything."""
+    whole_at: dict[TopicPartition, datetime] = {}  # when first seen to have everything of a step
     joining: tuple[float, ...] = ()
     other: tuple[float, ...] = ()
 
@@ -70,7 +69,6 @@ class CopyProgress:
         self._memory = CopyMemory() if memory is None else memory
 
     def throttled(self, at: datetime) -> None:
-        """Other rates were chosen for the brokers."""
         self._memory.quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
@@ -87,7 +85,6 @@ class CopyProgress:
 
     @property
     def looked(self) -> bool:
-        """Until copies were observed, only the journal shows them."""
         return self._memory.looked_at is not None
 
     @property
@@ -120,7 +117,6 @@ class CopyProgress:
         return sum(copy.share * track.planned.size for copy in copies if copy is not None)
 
     def grown(self, passed_s: float) -> float:
-        """The growth factor of partitions after `passed_s` seconds of the run."""
         return max(0.1, 1 + self._memory.growth * passed_s)
 
     def update(self, now: datetime, seen: Timelines, expected: Callable[[Pair], float]) -> None:
@@ -161,7 +157,6 @@ class CopyProgress:
             )
 
     def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
-        """Compare the copies with those of the poll before."""
         looked_at, self._memory.looked_at = self._memory.looked_at, now
         over, self._memory.over = self._memory.over, set()
         passed_s = 0.0 if looked_at is None else (now - looked_at).total_seconds()

@@ -46,7 +46,6 @@ class TimeNeeded:
         self._load = rates.load()
         self._counted: set[object] = set()
         self.assumed = not known and rates.basis.source is Source.ASSUMED
-        """Neither this run nor an earlier one has shown them."""
         for track in run.tracks_in_flight.values():
             step = track.step
             if step is not None and not step.cancelled_by_operator:
@@ -86,7 +85,7 @@ class TimeNeeded:
         return sum(copies_s) + (len(copies_s) + 1) * self._step_s
 
     def _alone_or_counted(self, track: Track, pair: Pair) -> float:
-        """As counted, else in addition to those."""
+        """Of a copy beyond those counted: in addition to them."""
         if track.tp in self._counted and self._load.onto(pair[1]):
             return self.bytes_s(pair)
         self._load.add(pair)
@@ -96,12 +95,9 @@ class TimeNeeded:
 
 
 _EVERY = timedelta(seconds=1)
-_EACH = timedelta(milliseconds=1)
-"""With more than 1,000 partitions the rest is simulated after so much for each: it takes long."""
-_REMEMBERED = timedelta(minutes=10)
-"""How wrong the forecasts of this period were shows how certain the forecast is."""
-APART = timedelta(seconds=5)
-"""One forecast in so long is remembered: the newest had no time to be wrong."""
+_EACH = timedelta(milliseconds=1)  # simulated after so much for each, beyond 1,000 partitions
+_REMEMBERED = timedelta(minutes=10)  # their errors show how certain the forecast is
+APART = timedelta(seconds=5)  # between those remembered: the newest had no time to be wrong
 _LEAST_OFF, _MOST_OFF = 1.07, 4.0  # the range spans a factor between these to either side
 _OFF_AT_FIRST = 1.8  # the factor while forecasts have not shown yet how wrong they are
 _WIDER = 1.25  # the range spans the errors so far to this power: those to come are larger
@@ -145,12 +141,10 @@ class TimeLeftForecast:
 
     @property
     def looked(self) -> bool:
-        """Before the first poll there is no forecast."""
         return self._memory.at is not None
 
     @property
     def known(self) -> bool:
-        """This run has shown how fast it copies."""
         return self._capacity.known
 
     def change(self) -> None:
@@ -163,7 +157,6 @@ class TimeLeftForecast:
         self.headway.throttled(at)
 
     def step_over(self, begun: StepBegun, since: datetime, over: StepOver, at: datetime) -> None:
-        """Learn from a step that ended as intended."""
         track = self._run.tracks[over.tp]
         step = OpenStep(begun, since)
         self.headway.over(over.tp, step, at)
@@ -175,7 +168,6 @@ class TimeLeftForecast:
         self._capacity.learn(copied, seconds, self._run.throttled.in_force)
 
     def update(self, now: datetime, seen: Timelines) -> None:
-        """At a poll of the partitions in flight."""
         self._memory.at = now
         self.headway.update(now, seen, self.time_needed().bytes_s if self.known else _no_rate)
 
@@ -186,7 +178,6 @@ class TimeLeftForecast:
 
     @property
     def basis(self) -> Basis:
-        """This run, earlier ones, or nothing."""
         if self.known:
             return Basis(Source.THIS_RUN)
         return self._before_known.basis
@@ -201,7 +192,6 @@ class TimeLeftForecast:
 
     @property
     def together_bytes_s(self) -> float:
-        """Of single copies onto all brokers that receive some."""
         rates = self._likely.under(self._run.throttled.in_force)
         return sum(rates.takes(broker, 1) for broker, n in self._run.copies.onto.items() if n > 0)
 
@@ -253,7 +243,7 @@ class TimeLeftForecast:
         )
 
     def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
-        """At these rates, growing for half of `grows_s`. ValueError: no poll."""
+        """Copied at these rates, growing for half of `grows_s`. Raises ValueError: no poll."""
         run, headway = self._run, self.headway
         joining_s = headway.joining_s
         if joining_s is None:

@@ -20,10 +20,8 @@ _LEAST_EVERY_S = 5.0
 SLACK = 0.1  # the rate stays while it would change by no more than this part of it
 _MARGIN = 0.02  # the part of the whole time that is kept as a reserve, between these bounds
 _LEAST_MARGIN_S, _MOST_MARGIN_S = 3.0, 600.0
-_SURE = 1.1
-"""How much longer than forecast copies may take, once the run has shown how fast it copies."""
-_UNSURE = 1.25
-"""The same before that: all of a throttle is expected at first; this is the reserve for less."""
+_SURE = 1.1  # how much longer than forecast copies may take, once their speed is known
+_UNSURE = 1.25  # the same before: all of a throttle is expected, this is the reserve for less
 _ALL = 1.0
 _LOWEST = 1_000  # no rate is below the highest one of use, divided by this
 _FINENESS = 1.03  # the search for a rate ends within this factor of the lowest one
@@ -58,7 +56,6 @@ class Promise:
         return self.forecast.shown(at, brokers)
 
     def choose(self, now: datetime) -> list[RateChosen]:
-        """Return the rate from now on; nothing if it stays as it is."""
         by = self._run.schedule.by
         if by is None or not self._is_due(now, by):
             return []
@@ -107,7 +104,6 @@ class Promise:
         return self.forecast.left_under(rates, grows_s)
 
     def _at_most_s(self, left: Remaining) -> float:
-        """Over in nine of ten cases."""
         longer = _SURE if self.forecast.known else _UNSURE
         return left.copying_s * longer + left.waiting_s
 

@@ -60,7 +60,6 @@ def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
 
 
 def _first(replicas: Brokers) -> int | None:
-    """None where a journal has a partition without replicas."""
     return replicas[0] if replicas else None
 
 
@@ -109,8 +108,7 @@ def simulate_remaining(
     return Remaining(min(_LONGEST_S, copying_s), min(_LONGEST_S, waiting_s))
 
 
-_Others = Mapping[TopicPartition, Sequence[Track]]
-"""The others that a partition stands for; only those that stand for some."""
+_Others = Mapping[TopicPartition, Sequence[Track]]  # those that one stands for, if any
 
 
 class _Rest(NamedTuple):
@@ -162,7 +160,6 @@ def _many(bundles: Iterable[Bundle[Track]]) -> dict[TopicPartition, Sequence[Tra
 
 
 def _wanted(bundle: Bundle[Track], grown: float, together: _Others) -> WantedPartition:
-    """With the bytes that count for it under V and W."""
     count = 1 + len(together.get(bundle.one.tp, ()))
     return wanted_after(bundle.one, bundle.size * count * grown)
 

@@ -102,25 +102,25 @@ class Program(Protocol):
         """Raise RunRefused where another state directory owns the cluster."""
 
     def owned(self, cluster_id: str) -> AbstractContextManager[None]:
-        """Within a block; raises RunRefused where that cannot be."""
+        """Own the cluster within a block; raises RunRefused where that cannot be."""
 
     def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
         """Check a run against the cluster."""
 
     def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        """Unless nothing is to do any more; return the code of its end."""
+        """Start a run unless nothing is to do any more; return the code of its end."""
 
     def go_on(self, name: str) -> int:
         """Carry a run on to its end, and return the code of that."""
 
     def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
-        """Some partitions of a run; return the code of its end."""
+        """Cancel some partitions of a run; return the code of its end."""
 
     def confirm_unregister(self) -> None:
         """Raise Stopped unless the operator wants the broker unregistered."""
 
     def report(self, place: str, words: str) -> None:
-        """What came of a stage, or of the way back."""
+        """Report what came of a stage, or of the way back."""
 
     def note(self, words: str) -> None:
         """Report something beside the stages."""
@@ -155,7 +155,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refuses(self) -> bool:
-        """Lists that name a cordoned broker, or perhaps: from Kafka 4.4 on."""
+        """Whether lists may not name a cordoned broker, or perhaps not: from Kafka 4.4 on."""
         return self.cluster.refuses_cordoned is not False
 
     def order(self, cordon: CordonState | None) -> tuple[Stage, ...]:
@@ -189,12 +189,11 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise NoCordon(f"{problem}. To drain again and again instead: {instead}") from None
 
     def is_closed(self, cordon: CordonState | None) -> bool:
-        """Whether the cluster refuses, or may refuse, lists that name the broker now."""
         return self.refuses and is_cordoned(cordon)
 
     @property
     def standing(self) -> Removal | None:
-        """As the state directory remembers it, unless its id was given again."""
+        """None if the id was given again."""
         removal = self.file.load()
         if removal is None or removal.unregistered_at is None:
             return removal
@@ -217,7 +216,6 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return make(purpose, self.broker, layout, rack_aware=racks, exclude=exclude)
 
     def unfinished(self, names: Collection[str]) -> str | None:
-        """The first of some runs that was made and has not ended."""
         for name in names:
             run = made_run(self.state, name)
             if run is not None and not run.ended:
@@ -251,7 +249,7 @@ class Removing:
         )
 
     def go_on(self) -> None:
-        """Through all stages. Raises Stopped, RunRefused by a stage, RunProblem or ClusterError."""
+        """Raises Stopped, RunRefused by the next stage, RunProblem or ClusterError."""
         cordon = self._request.read_cordon() if self._is_up else None
         self._order = self._request.order(cordon)
         for stage in self._order:
@@ -377,7 +375,7 @@ class Removing:
             self._say(Stage.DRAIN, "skipped: the broker holds no replicas")
 
     def _drain(self) -> BrokerStatus:
-        """Also what lands there meanwhile; return the empty broker, with what is left out."""
+        """Move all away, also what lands there meanwhile; return the empty broker."""
         quiet_s = POLL_S
         while True:
             if self._go_on_with_drain():
@@ -397,14 +395,13 @@ class Removing:
             quiet_s = QUIET_S
 
     def _is_kept_empty(self) -> bool:
-        """Whether the cordon is still there: somebody may have lifted it for a drain."""
         if not (self._options.cordon and self._is_up):
             return True
         now = self._request.read_cordon()
         return now is not None and _has_all(now)
 
     def _looked_again(self, view: BrokerStatus, quiet_s: float) -> BrokerStatus:
-        """After a while, as what others move back comes soon: a stop takes it offline."""
+        """Others' moves back come soon after a drain, and a stop would then take them offline."""
         if not self._is_up:
             return view
         came_back = max(self._drained(self._removal.drains).values(), default=0) > 1
@@ -435,7 +432,6 @@ class Removing:
         )
 
     def _drained(self, names: tuple[str, ...]) -> Counter[tuple[TopicPartition, str | None]]:
-        """How many of some drains have moved each partition away from the broker."""
         runs = (made_run(self._request.state, name) for name in names)
         return Counter(
             (track.tp, track.planned.topic_id)
@@ -564,7 +560,7 @@ class Removing:
         return self._request.make(purpose, self._request.layout())
 
     def _name(self, purpose: Purpose, names: tuple[str, ...]) -> str:
-        """The last one noted, if that was never made."""
+        """Return the last one noted, if that was never made."""
         state = self._request.state
         if names and not state.run(names[-1]).path.exists():
             return names[-1]
@@ -578,7 +574,7 @@ class Removing:
             self._end_of(name, code)
 
     def _end_of(self, name: str, code: int) -> None:
-        """Nobody may have called a part of the run off."""
+        """Check that a run has ended, and that nobody has called a part of it off."""
         run = RunClient.find(self._request.state, name).read().run
         if not run.ended:
             raise self._left(code)
@@ -600,7 +596,6 @@ def _has_all(cordon: CordonState) -> bool:
 
 
 def _left_there(view: BrokerStatus) -> str:
-    """What stays on a broker that may be stopped, and what its stop takes offline."""
     if not view.excluded.replicas:
         return ""
     alone = [each.tp for each in view.excluded.replicas if each.only_in_sync]

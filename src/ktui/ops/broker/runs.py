@@ -40,7 +40,6 @@ class Purpose(msgspec.Struct, frozen=True):
         return f"{self.words(broker)}, to remove it"
 
     def run_name(self, broker: int) -> str:
-        """The first choice: "demote-4"."""
         return f"{self.verb}-{broker}"
 
 

@@ -36,8 +36,7 @@ from ktui.planning.plan import join_some
 from ktui.preview.text import finding_text, time_text
 from ktui.quantities import as_count
 
-Line = tuple[Stage | None, str]
-"""What a stage would do; without a stage, a finding about the run before."""
+Line = tuple[Stage | None, str]  # without a stage, a finding about the run before
 
 
 class RemovalPreview:
@@ -55,7 +54,6 @@ class RemovalPreview:
         self.problems = False  # a stage could not begin; known once all lines were read
 
     def lines(self) -> Iterator[str]:
-        """What each stage would do, in order. Raises ClusterError, RunProblem."""
         for stage, words in self._lines():
             yield words if stage is None else clean(f"{place(stage, self._order)}: {words}")
 
@@ -100,7 +98,6 @@ class RemovalPreview:
         )
 
     def _cordon(self) -> str:
-        """What becomes of the cordon; find out whether it is there already."""
         if not self._is_up:
             return "not possible: the broker is down" if self._options.cordon else "left out"
         try:
@@ -152,8 +149,7 @@ class RemovalPreview:
 MOST_NAMED = 10
 NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 
-SameCluster = Callable[[str, str], None]
-"""The cluster's id as read, and the run's; raises RunRefused if not one."""
+SameCluster = Callable[[str, str], None]  # RunRefused unless read and run agree
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -175,7 +171,6 @@ class Undo(msgspec.Struct, frozen=True):
         return f"{words}, {rest:,} not begun" if rest else words
 
     def not_back(self, run: Run) -> list[TopicPartition]:
-        """Those that are not as before."""
         back = (State.ROLLED_BACK, State.TOPIC_GONE)
         tracks = (run.tracks[tp] for tp in self.partitions)
         return [track.tp for track in tracks if track.begun and track.state not in back]
@@ -258,7 +253,6 @@ class UndoRemoval:
         self._complete = True
 
     def preview(self) -> Iterator[str]:
-        """What would be undone, in order."""
         cordon = self._removal.cordon
         words = "" if cordon is None else _change(cordon.value, cordon.before)
         if words and self._request.refuses:

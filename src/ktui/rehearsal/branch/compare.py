@@ -67,7 +67,6 @@ class RunMoment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short(self) -> str:
-        """As in: 41 of 60 at target, 62%, running."""
         return f"{self.done:,} of {self.partitions:,} at target, {self.share:.0%}, {self.state}"
 
 
@@ -115,7 +114,6 @@ class WhatWas:
 
     @property
     def end(self) -> RunMoment:
-        """As the recording ends."""
         return moment_of(Run(self._name).fold(self._entries), self._since)
 
 
@@ -168,7 +166,6 @@ def _rows(was: RunMoment, branch: RunMoment) -> Iterator[tuple[str, str, str]]:
 
 
 def _limits(was: RunMoment, branch: RunMoment) -> Iterator[str]:
-    """In lines of their own, for they are long."""
     if was.limits == branch.limits:
         yield f"the limits of both: {was.limits}"
     else:
@@ -207,7 +204,6 @@ class RecordedEntries(msgspec.Struct, frozen=True):
     entries: tuple[JournalEntry, ...]
 
     def until(self, at: datetime) -> Run:
-        """The run as it was at a moment."""
         return Run(self.name).fold(entry for entry in self.entries if entry.at <= at)
 
 
@@ -221,8 +217,7 @@ class BranchPoint(msgspec.Struct, frozen=True, kw_only=True):
     clock_s: float  # of `at`, on the axis of what was polled
     progress: Progress  # up to then; its last observation is not None
     runs: tuple[RecordedEntries, ...]  # those that had begun, with all events, also later ones
-    happened: tuple[Happening, ...] = ()
-    """To brokers, before and after the moment, whatever the cause."""
+    happened: tuple[Happening, ...] = ()  # to brokers, around the moment, whatever the cause
     prior: Prior | None = None  # how fast brokers copy by the whole recording
 
 
@@ -298,7 +293,6 @@ class ShownRates:
 
     @property
     def prior(self) -> Prior | None:
-        """So far; None where nothing was copied."""
         if self._seen is None:
             return None
         shown = SpeedShown(

@@ -118,7 +118,6 @@ def twin_at(point: BranchPoint, otherwise: SnapshotRates) -> ClusterTwin:
 
 
 def _rates(point: BranchPoint, otherwise: SnapshotRates) -> SnapshotRates:
-    """What the recording shows, else the others: the rate, and the share of a throttle."""
     if point.prior is None:
         return otherwise
     shown = rates_of(point.prior)
@@ -153,7 +152,6 @@ def _settled(
     leader: int | None,
     seen: Observation,
 ) -> PartitionState:
-    """At rest; its replicas are in sync where their brokers are up."""
     up = tuple(broker for broker in replicas if broker in seen.online)
     first = up[0] if up else None
     return PartitionState(
@@ -252,7 +250,6 @@ def _sizes(
 
 
 def _whole(state: PartitionState, seen: Observation, planned: int | None) -> int | None:
-    """Bytes of its leader, else those at the start of its run."""
     leading = None if state.leader is None else seen.sizes.get(Replica(state.tp, state.leader))
     return planned if leading is None else leading.value
 
