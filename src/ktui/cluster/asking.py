@@ -14,10 +14,8 @@ from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation,
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 0.75
-"""The share of the poll interval that a poll waits for a slow broker, before it goes on without."""
-ONE_POLL_PATIENCE_S = 5.0
-"""Seconds for a slow broker where there is a single poll, and no later one."""
+PATIENCE = 0.75  # of the poll interval, for a slow broker; then the poll goes on without
+ONE_POLL_PATIENCE_S = 5.0  # for a slow broker where there is a single poll, and no later one
 LONGEST_BACKOFF_S = 5.0  # seconds until the next poll, at most, while the cluster does not answer
 K = TypeVar("K")
 A = TypeVar("A")

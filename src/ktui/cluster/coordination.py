@@ -51,8 +51,7 @@ class CoordinatedId(msgspec.Struct, frozen=True, gc=False):
 
     name: str  # cleaned for the terminal; so the hash cannot be computed from it
     hash: int  # the hash that finds its partition: `java_hash` of the id, or of `share_state_key`
-    type: str = ""
-    """A group's type in lower case, as Kafka has it: `classic`, `consumer`, `share`, `streams`."""
+    type: str = ""  # in lower case, as Kafka has it: `classic`, `consumer`, `share`, `streams`
 
 
 class CoordinatedIds(msgspec.Struct, frozen=True):

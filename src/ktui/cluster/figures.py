@@ -64,14 +64,10 @@ def _looks_unhealthy(state: PartitionState) -> bool:
     return state.leader is None or len(state.isr) < len(state.replicas)
 
 
-CLOSELY_S = 30.0
-"""Seconds for which a partition that left is read in every poll, to learn its outcome."""
-FOLLOW_S = 600.0
-"""Seconds for which such a partition is read occasionally: as long as its row is shown."""
-SELDOM_S = 4.0
-"""The interval of those occasional reads: at least once in each 5 s slot of a timeline."""
-MOST = 2_000
-"""The most partitions followed, latest first: thousands of ended rows are not worth polling."""
+CLOSELY_S = 30.0  # for which a partition that left is read in every poll: its outcome
+FOLLOW_S = 600.0  # for which such a partition is read now and then: its row is shown
+SELDOM_S = 4.0  # between those reads: at least once in each 5 s slot of a timeline
+MOST = 2_000  # partitions followed, latest first: thousands of ended rows tell nothing
 
 
 class RecentlyReassigned:
@@ -84,7 +80,6 @@ class RecentlyReassigned:
         self._all_s = -math.inf
 
     def due(self, listed: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Record a list, and return the other partitions that this poll must read."""
         now, before, left = self._clock.monotonic(), self._listed, self._left_s
         self._listed = frozenset(listed)
         for tp in self._listed:
@@ -190,7 +185,6 @@ class ClusterFigures:
         everyone: bool,
         all_log_dirs: bool,
     ) -> None:
-        """Send the requests that are due, and wait at most `patience_s` for the answers."""
         measured = tuple(measured)
         self._topics_seen.see(measured)
         ends, starts = _by_broker(measured)
@@ -322,7 +316,6 @@ class _Refusals(NamedTuple):
     now: Mapping[TopicPartition, str]
 
     def lasting(self) -> Iterable[tuple[TopicPartition, str]]:
-        """Yield the refusals that lagging metadata does not explain."""
         for tp, code in self.now.items():
             if not means(code, Means.NOT_YET) or self.before.get(tp) == code:
                 yield tp, code

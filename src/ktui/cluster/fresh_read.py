@@ -22,12 +22,10 @@ LEAVES_WITHIN_S = 5.0
 This is a promise of safety (docs/runs.md, what a request rests on). The longer it is, the more can
 change between a read and its request. Shorter, slow brokers would keep requests from leaving.
 """
-FRESH_AGAIN_S = 60.0
-"""Seconds before fresh metadata is requested again from a cluster that does not support it."""
+FRESH_AGAIN_S = 60.0  # before asking a cluster again that does not support it
 
 
-FRESH_WITHIN_S = 2.0
-"""Seconds that a request waits for fresh metadata. It may rest on reads at most 5 s old."""
+FRESH_WITHIN_S = 2.0  # for which a request waits; it may rest on reads at most 5 s old
 
 
 class FreshMetadata:
@@ -41,7 +39,6 @@ class FreshMetadata:
     async def describe(
         self, names: Collection[str], *, fresh: bool = True, within_s: float = math.inf
     ) -> tuple[TopicsAnswer, bool]:
-        """Describe topics; the second value is whether the answer is known to be fresh."""
         if not names:
             return TopicsAnswer({}), fresh
         if fresh and self._clock.monotonic() >= self._from_s:

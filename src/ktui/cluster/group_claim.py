@@ -46,10 +46,8 @@ _LONGEST_NAME = 255
 class Sessions(NamedTuple):
     """Session timeouts in seconds, in the order in which they are requested."""
 
-    claim_s: tuple[float, ...] = (1_800.0, 300.0, 45.0)
-    """Kafka allows up to group.max.session.timeout.ms, 30 minutes by default."""
-    engine_s: tuple[float, ...] = (20.0, 60.0, 300.0)
-    """Kafka requires at least group.min.session.timeout.ms, 6 seconds by default."""
+    claim_s: tuple[float, ...] = (1_800.0, 300.0, 45.0)  # group.max.session.timeout.ms or less
+    engine_s: tuple[float, ...] = (20.0, 60.0, 300.0)  # group.min.session.timeout.ms or more
 
 
 SESSIONS = Sessions()
@@ -170,7 +168,6 @@ class GroupClaim:
         return OwnedByOthers(owner, lives)
 
     async def _read_newest(self, group: str) -> GroupDescription:
-        """Read a group, and again while its coordinator knows more than it describes."""
         for _ in range(_SETTLE_TRIES):
             seen = await self._read_settled(group)
             if seen.permitted is False or await self._is_current(group, seen):

@@ -12,18 +12,14 @@ class Means(enum.Flag):
 
     DENIED = enum.auto()  # a permission is missing: no partition's own fault
     ABSENT = enum.auto()  # what was asked about does not exist; a setting of it is gone with it
-    ELSEWHERE = enum.auto()
-    """A read may succeed on another broker, or on the same one a moment later."""
+    ELSEWHERE = enum.auto()  # a read may succeed on another broker, or on this one a moment later
     UNCHANGED = enum.auto()  # a change had no effect for certain, so that it may be sent again
-    UNDECIDED = enum.auto()
-    """A change may or may not have taken effect: a forwarding broker gave up, or failed over it."""
+    UNDECIDED = enum.auto()  # a change may have taken effect: a forwarding broker gave up
     IN_FORCE = enum.auto()  # what was asked for is so already: an election, or a cancel
     NOT_IN_SYNC = enum.auto()  # the winner of an election is not in sync: a moment later it may be
     NOT_YET = enum.auto()  # a broker has not heard of it yet: ask again before it counts
-    NO_COORDINATOR = enum.auto()
-    """Ask again, later or on another broker: the coordinator did nothing."""
-    NOT_MEMBER = enum.auto()
-    """The client is not a member of the group, or its membership has changed since it joined."""
+    NO_COORDINATOR = enum.auto()  # ask again, later or on another broker: nothing was done
+    NOT_MEMBER = enum.auto()  # not in the group, or the membership has changed since
 
 
 _NOTHING = Means(0)

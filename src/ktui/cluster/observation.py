@@ -36,20 +36,16 @@ class Census(msgspec.Struct, frozen=True):
     partitions: int
     leaders: Mapping[int, int]
     replicas: Mapping[int, int]
-    unhealthy: tuple[TopicPartition, ...]
-    """Partitions offline or with a replica out of the ISR, moving ones too; the worst first."""
-    in_sync: tuple[int, ...] | None = None
-    """Of each of them, the size of its ISR; 0 without a leader. None in older recordings."""
+    unhealthy: tuple[TopicPartition, ...]  # worst first, moving ones too
+    in_sync: tuple[int, ...] | None = None  # the ISR of each; None in older recordings
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one poll. Data that could not be read is absent and named in `failures`."""
 
     cluster_id: str
-    controller: int | None
-    """A random live broker that forwards to the controller, as metadata names it (KRaft)."""
-    brokers: Mapping[int, Broker]
-    """Every registered broker by id. Before Kafka 4.1, a broker that is down may be missing."""
+    controller: int | None  # a live broker that forwards, as metadata names it (KRaft)
+    brokers: Mapping[int, Broker]  # all registered; before 4.1 perhaps not those down
     partitions: Mapping[TopicPartition, PartitionState]
     """Partitions being or recently reassigned, and those that the views are interested in."""
     absent: frozenset[TopicPartition] = frozenset()

@@ -23,12 +23,9 @@ from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0
-CENSUS_REST = 100
-"""A census that only counts for the header rests this many times as long as it took."""
-_HEALTH_TOPICS = 100
-"""The most topics whose min.insync.replicas is read for the counts, worst partitions first."""
-MOST_UNHEALTHY = 2_000
-"""The most unhealthy partitions read in every poll, worst first; the census counts all."""
+CENSUS_REST = 100  # times as long as it took: a census that only counts for the header
+_HEALTH_TOPICS = 100  # whose min.insync.replicas is read for the counts, worst first
+MOST_UNHEALTHY = 2_000  # unhealthy partitions read in every poll; the census counts all
 
 
 class Interest(msgspec.Struct, frozen=True):
@@ -36,15 +33,11 @@ class Interest(msgspec.Struct, frozen=True):
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
-    fresh: bool = False
-    """Whether metadata must be no older than the poll, where the cluster can prove its age."""
-    unhealthy: bool = False
-    """Whether to read partitions that are offline or have replicas out of the ISR, cluster-wide."""
-    census: bool = False
-    """Whether to read all disks and count all partitions: every 30 s, and as brokers change."""
+    fresh: bool = False  # no older than the poll, where the cluster can prove its age
+    unhealthy: bool = False  # whether to read partitions offline or with replicas out of the ISR
+    census: bool = False  # all disks and partitions: every 30 s, and as brokers change
     log_dirs: bool = False
-    health: bool = False
-    """Whether to count unhealthy partitions: by a census that takes at most 1% of the time."""
+    health: bool = False  # count unhealthy partitions: a census in at most 1% of the time
 
 
 NO_INTEREST = Interest()

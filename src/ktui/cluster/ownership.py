@@ -30,8 +30,7 @@ class OwnedHere(msgspec.Struct, frozen=True):
     """This state directory owns the cluster."""
 
     owner: ClusterOwner
-    lives: bool | None = True
-    """Whether one of the owner's engines is alive; None where the cluster does not report it."""
+    lives: bool | None = True  # an engine of the owner; None if not reported
 
     def __str__(self) -> str:
         return f"this state directory owns the cluster: {self.owner}"
@@ -63,8 +62,7 @@ class OwnerUnknown(msgspec.Struct, frozen=True):
     """The owner of the cluster cannot be determined now."""
 
     reason: str
-    denied: bool = False
-    """Whether the principal lacks a permission, named in `reason`, so that a retry is no help."""
+    denied: bool = False  # by a missing permission, which no retry brings
 
     def __str__(self) -> str:
         return f"the owner of the cluster is unknown: {self.reason}"
@@ -126,8 +124,7 @@ class ClusterClaim(Protocol):
     async def aclose(self) -> None: ...
 
 
-KIND = "ktui"
-"""The protocol type of these groups: brokers refuse members of any other type beside it."""
+KIND = "ktui"  # the protocol type: brokers refuse members of any other beside it
 INSTANCE = "owner"
 STORE = GROUPS_TOPIC
 
@@ -163,8 +160,7 @@ class HeartbeatAnswer(enum.Enum):
 
     STAYS = "stays"  # the sender is the group's member
     REJOIN = "rejoin"  # the sender is a member and has to join again: the group is rebalancing
-    GONE = "gone"
-    """The sender is not a member: replaced, removed, or silent for longer than its session."""
+    GONE = "gone"  # not a member: replaced, removed, or silent for too long
 
 
 class MemberDescription(msgspec.Struct, frozen=True):
@@ -182,8 +178,7 @@ class GroupDescription(msgspec.Struct, frozen=True):
     kind: str
     settled: bool  # False while a member is joining; brokers show no metadata then
     members: tuple[MemberDescription, ...]
-    permitted: bool | None = None
-    """Whether the reader may join the group; None where brokers do not report it."""
+    permitted: bool | None = None  # to join the group; None if not reported
 
     @property
     def static_member(self) -> MemberDescription | None:

@@ -62,8 +62,7 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()  # replicas on brokers that are down, or whose log dir has failed
-    elr: tuple[int, ...] | None = None
-    """Eligible leader replicas (KIP-966); None where the cluster does not report them."""
+    elr: tuple[int, ...] | None = None  # KIP-966; None where it is not reported
     described: bool = True
     """False where metadata could not be read (Describe on the topic is not granted). Only the
     replica lists are valid then; `isr`, `leader` and the rest mean nothing."""

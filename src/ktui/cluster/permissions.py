@@ -41,8 +41,7 @@ class Permissions(msgspec.Struct, frozen=True):
     """
 
     cluster: frozenset[str]
-    topics: Mapping[str, frozenset[str]]
-    """By topic, for each topic it may describe; other topics look as if they did not exist."""
+    topics: Mapping[str, frozenset[str]]  # the others look as if they did not exist
 
     @property
     def none(self) -> bool:

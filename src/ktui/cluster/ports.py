@@ -38,8 +38,7 @@ class ClusterDescription(msgspec.Struct, frozen=True):
 
     True before Kafka 4.3, and where the cluster does not report its version.
     """
-    reports_fenced: bool = True
-    """Whether fenced brokers are among `brokers`. False before Kafka 4.1."""
+    reports_fenced: bool = True  # whether fenced brokers are in `brokers`; not before Kafka 4.1
     refuses_cordoned: bool | None = None
     """Whether a target that names a broker is refused while its log dirs are all cordoned.
 
@@ -239,8 +238,7 @@ class Verdict(enum.StrEnum):
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
-    UNKNOWN = "unknown"
-    """The request was sent and no answer came, so the write may have taken effect."""
+    UNKNOWN = "unknown"  # sent without an answer, so the write may have taken effect
 
 
 class WriteResult(msgspec.Struct, frozen=True):

@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_STALE_S = 5.0  # seconds for which an ownership check allows a request to leave
 LATE_S = 3.0  # seconds to wait for an answer before the owner counts as unknown
-_UNKNOWN_FOR_S = 2.0
-"""Seconds before an unknown owner is checked again, as each check may wait for seconds."""
+_UNKNOWN_FOR_S = 2.0  # before it is checked again: each check may wait for seconds
 _CHECK_EVERY_S = 4.0
 
 T = TypeVar("T")

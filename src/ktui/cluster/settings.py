@@ -30,8 +30,7 @@ REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
 ALL = "*"
 LONGEST_LIST = 32_767  # the most bytes of a list; about 4,000 entries
-FETCH_BYTES = 1024 * 1024
-"""replica.fetch.max.bytes: the most bytes that a follower fetches of one partition at a time."""
+FETCH_BYTES = 1024 * 1024  # replica.fetch.max.bytes: of one partition, at a time
 
 
 def throttled_entry(partition: int, broker: int) -> str:
@@ -56,11 +55,9 @@ def list_includes(replicas: str, partition: int, broker: int) -> bool:
     return ALL in listed or throttled_entry(partition, broker) in listed
 
 
-CORDONED = "cordoned.log.dirs"
-"""A broker's setting: its log dirs that get no replicas of new partitions."""
+CORDONED = "cordoned.log.dirs"  # a broker's log dirs that get no replicas of new partitions
 EVERY = "*"  # the value that stands for all log dirs of the broker
-LOG_DIRS = ("log.dirs", "log.dir")
-"""A broker's settings with the paths of its log dirs; the first that is set counts."""
+LOG_DIRS = ("log.dirs", "log.dir")  # paths of log dirs; the first that is set counts
 
 
 def split_paths(value: str) -> tuple[str, ...]:
@@ -96,8 +93,7 @@ def group_by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, l
 
 
 CONFIGS_EVERY_S = 30.0
-FIRST_RETRY_S = 1.0
-"""Seconds before the first retry; doubled with each failure in a row up to CONFIGS_EVERY_S."""
+FIRST_RETRY_S = 1.0  # doubled with each failure in a row, up to CONFIGS_EVERY_S
 
 
 class TopicSettings:
@@ -113,8 +109,7 @@ class TopicSettings:
         self._wanted: frozenset[str] = frozenset()
         self._failures: dict[str, Failure] = {}
         self._tries: dict[str, int] = {}
-        self._due_s: dict[str, float] = {}
-        """When to read each topic again; a topic without an entry is due at once."""
+        self._due_s: dict[str, float] = {}  # a topic without an entry is due at once
         self._asked: frozenset[str] = frozenset()
 
     def ask(self, topics: frozenset[str]) -> None:

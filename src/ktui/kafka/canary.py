@@ -49,8 +49,7 @@ DEFAULT_FACTOR = "default.replication.factor"
 _MIN_ISR = "min.insync.replicas"
 _USUAL_FACTOR = 3
 _NO_PARTITION = 2**31 - 1  # a partition that no topic has
-_LAST_WITH_NAMES = 12
-"""The highest version of Produce in which topics are named; later ones have ids."""
+_LAST_WITH_NAMES = 12  # the last version of Produce that names topics; later ones have ids
 _ALL_IN_SYNC = -1
 _ANSWER_MS = 5_000
 _ASKING = Purpose("asking what a canary may do")
@@ -194,7 +193,6 @@ class Canary:
                 self._threads[-1].start()
 
     def close(self) -> None:
-        """Stop writing, and delete the topic; after a ClusterError it may be left."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -236,7 +234,6 @@ class Canary:
                 self._stop.wait(_AGAIN_S)
 
     def _leaders(self) -> Sequence[int]:
-        """Make or replace the topic where needed; return the broker of each partition."""
         admin = admin_client(self._connection)
         found = admin.list_topics(timeout=_TIMEOUT_S)
         brokers = sorted(found.brokers)

@@ -29,8 +29,7 @@ _RELEASES = (
     (22, "4.0"),
     (21, "3.9"),
     (0, "before 3.9"),
-)
-"""Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it."""
+)  # Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it
 _OPERATIONS = {
     3: "Read",
     4: "Write",
@@ -42,8 +41,7 @@ _OPERATIONS = {
     10: "DescribeConfigs",
     11: "AlterConfigs",
     12: "IdempotentWrite",
-}
-"""Kafka's numbers for ACL operations (AclOperation)."""
+}  # Kafka's numbers for ACL operations (AclOperation)
 _PERMITTED = Purpose("asking what is permitted")
 
 
@@ -105,8 +103,7 @@ class BrokerAbilities(msgspec.Struct, frozen=True):
     """The features of one broker; `error` instead if the broker could not be asked."""
 
     broker: int
-    release: str | None = None
-    """The Kafka release, inferred from the newest metadata.version it knows; None if unknown."""
+    release: str | None = None  # by the newest metadata.version it knows; None if unknown
     metadata_version: int | None = None  # the cluster's finalized metadata.version, a feature level
     lacks: tuple[NeededApi, ...] = ()
     error: ClusterError | None = None
@@ -147,7 +144,6 @@ class Capabilities:
         )
 
     async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
-        """Ask what the principal may do to the cluster, and to the named topics or to all."""
         cluster, described = await asyncio.gather(
             self._wire.ask(_PERMITTED, _cluster_request),
             self._wire.ask(_PERMITTED, partial(_topics_request, topics)),

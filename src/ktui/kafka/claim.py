@@ -57,7 +57,6 @@ class Coordinators:
         read: Callable[[Any], T],
         limit_s: float,
     ) -> T:
-        """Ask a group's coordinator, found again while it moves: requests must be idempotent."""
         until_s = time.monotonic() + limit_s
         while True:
             try:

@@ -41,12 +41,10 @@ _KINDS = {
     "_ALL_BROKERS_DOWN": Unreachable,
     "_UNSUPPORTED_FEATURE": Unsupported,
     "_TIMED_OUT": TimedOut,
-}
-"""The cluster error for each librdkafka error, the most informative first."""
+}  # the cluster error for each librdkafka error, the most informative first
 _FATAL = frozenset(
     {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL", "_RESOLVE", "_ALL_BROKERS_DOWN"}
-)
-"""Errors after which librdkafka keeps trying, but which an operator wants to know at once."""
+)  # errors after which librdkafka keeps trying, but which an operator wants to know at once
 
 
 class Probe(msgspec.Struct, frozen=True):

@@ -53,7 +53,6 @@ _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
 
 Ask = Callable[[Purpose, RequestFactory], Awaitable[Any]]
-"""A function that asks a broker: any one, or only one whose metadata is fresh."""
 
 
 class KafkaReader:

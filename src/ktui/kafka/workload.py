@@ -26,8 +26,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.pool import redirect_client_log
 
 _LIMIT_S = 60.0
-_LEADERS_S = 120.0
-"""Seconds until a new topic has leaders: the first one of a cluster on a busy machine is slow."""
+_LEADERS_S = 120.0  # until a new topic has leaders: a cluster's first one takes long
 _ATTEMPT_S = 8.0  # seconds for one attempt: one whose broker is dead or too busy waits in vain
 _POLL_S = 0.05
 

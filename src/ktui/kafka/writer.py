@@ -41,8 +41,7 @@ _DELETE_BY_CONTROLLER = Purpose(
 )
 _ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
-_PARTITIONS_PER_REQUEST = 1_000
-"""Brokers accept at most 10,000 partitions, and not atomically. A thousand take under a second."""
+_PARTITIONS_PER_REQUEST = 1_000  # brokers accept 10,000; a thousand take under a second
 
 _TOPICS_PER_REQUEST = 500
 

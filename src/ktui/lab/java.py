@@ -151,8 +151,7 @@ _JARS_PER_REPORT = 10
 _NOT_PUBLISHED = re.compile(
     r"(Could not find artifact|Failure to find) org\.apache\.kafka:"
     r"|org\.apache\.kafka:\S+ was not found in "
-)
-"""Maven's messages for a missing artifact: the first time, and later ones from its cache."""
+)  # Maven's messages for a missing artifact: the first time, and later ones from its cache
 _SERVER_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
 
 

@@ -93,15 +93,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     security: Security
     java: str
     class_path: tuple[str, ...]
-    class_archive: str | None = None
-    """A shared class archive (CDS), made from exactly this class path."""
+    class_archive: str | None = None  # a shared one (CDS), made from exactly this class path
     nodes: tuple[Node, ...]  # the controllers first, then the brokers, each by id
     log_dirs: int = 1
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
     settings: dict[str, str] = msgspec.field(default_factory=dict)
     """Settings added to every node's server properties; they override the lab's own."""
-    ready: bool = False
-    """Whether every node was formatted and the cluster has once answered with all its brokers."""
+    ready: bool = False  # formatted, and once answered with all its brokers
 
     @property
     def joined_class_path(self) -> str:

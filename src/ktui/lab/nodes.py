@@ -30,8 +30,7 @@ _SPAWN_S = 10.0
 class Process(msgspec.Struct, frozen=True):
     """One running process, as it was when it was looked up."""
 
-    handle: psutil.Process
-    """psutil's process: a pid and a start time, so that a reused pid is another process."""
+    handle: psutil.Process  # a pid and a start time: a reused pid is another process
     suspended: bool
     command: str
 

@@ -22,8 +22,7 @@ _SMALL_SIZES = {
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
     "log.segment.bytes": str(16 * 1024 * 1024),
     "socket.request.max.bytes": str(32 * 1024 * 1024),
-}
-"""Few threads and small buffers, for six processes on a laptop."""
+}  # few threads and small buffers, for six processes on a laptop
 
 _SHORT_TIMEOUTS = {
     "replica.lag.time.max.ms": "3000",
@@ -35,14 +34,12 @@ _SHORT_TIMEOUTS = {
     "controller.quorum.fetch.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",
     "controlled.shutdown.enable": "true",
-}
-"""Short timeouts: a dead broker is noticed within seconds, and a new broker serves at once."""
+}  # short timeouts: a dead broker is noticed within seconds, and a new broker serves at once
 
 _LITTLE_IDLE_WORK = {
     # The controller's empty records, which each node fetches: by default two a second.
     "metadata.max.idle.interval.ms": "2000"
-}
-"""Less to do while nothing happens: an idle lab takes a quarter less processor time."""
+}  # less to do while nothing happens: an idle lab takes a quarter less processor time
 
 _TOPIC_RULES = {
     "auto.create.topics.enable": "false",
@@ -122,8 +119,7 @@ def _escaped(value: str) -> str:
 ADMIN = "admin"
 VIEWER = "viewer"
 NOBODY = "nobody"
-USERS = (ADMIN, VIEWER, NOBODY)
-"""A super user; a user with read permissions; a user who may only log in."""
+USERS = (ADMIN, VIEWER, NOBODY)  # a super user; one who may read; one who may only log in
 BROKER = "broker"  # the brokers' own user in a lab where a certificate identifies each client
 
 SCRAM = "SCRAM-SHA-512"

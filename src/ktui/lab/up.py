@@ -84,8 +84,7 @@ def _exit(number: int, _frame: FrameType | None) -> None:
 
 
 _NEEDED_BYTES = 1024**3
-_TLS_JAVA = 17
-"""The first Java release whose keytool can sign with another key (-genkeypair -signer)."""
+_TLS_JAVA = 17  # the first Java whose keytool signs with another key (-signer)
 
 
 class LabRequest(msgspec.Struct, frozen=True):
@@ -94,8 +93,7 @@ class LabRequest(msgspec.Struct, frozen=True):
     brokers: int = layout.DEFAULT_BROKERS
     version: str = layout.DEFAULT_VERSION
     security: Security = Security.PLAINTEXT
-    first_port: int | None = None
-    """The first broker's port. Other brokers follow, controllers come last. None: free ports."""
+    first_port: int | None = None  # of the first broker, controllers last; None: free ports
     controllers: int = 1
     log_dirs: int = 1
     settings: dict[str, str] = {}

@@ -138,14 +138,12 @@ def _ratio(part: int, whole: int) -> float:
     return 1.0 if whole <= 0 else min(1.0, max(0.0, part / whole))
 
 
-INTERVAL_S = 22.0
-"""Net rates are compared over two throttle windows: shorter intervals show the throttle's gulps."""
+INTERVAL_S = 22.0  # two throttle windows: shorter intervals show its gulps
 INTERVALS = 6  # intervals kept: some two minutes
 _ENOUGH = 2
 _WIDEST = 10.0  # the far end is at most this many times the estimate: a stop need not last
 
-_UNSURE = 1.15
-"""The range spans at least this factor to either side: copies that share the rate come and go."""
+_UNSURE = 1.15  # to either side, at least: copies that share the rate come and go
 _AT_FIRST = 2.0  # the factor until enough intervals have shown how much the net rate changes
 SEEN_S = 2.0  # seconds until an end is seen: the replica joins the ISR, and a poll shows it
 

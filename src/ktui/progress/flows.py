@@ -27,8 +27,7 @@ _SPACING_S = 1.0  # more frequent polls replace the last point
 class FlowMeter(msgspec.Struct, frozen=True, gc=False):
     """All that was copied on one side of a broker, at the end of each poll."""
 
-    points: tuple[tuple[float, float], ...]
-    """(monotonic second, bytes in all), oldest first: those that the window needs."""
+    points: tuple[tuple[float, float], ...]  # (second, bytes in all), oldest first
     copying: bool = True
 
 
@@ -74,7 +73,6 @@ def _second(point: tuple[float, float]) -> float:
 
 
 def _end(meter: FlowMeter) -> tuple[float, float]:
-    """Return the last gulp; the last point where no other gulp is to be expected."""
     points = meter.points
     newest = points[-1]
     if not meter.copying or newest[0] - points[0][0] < WINDOW_S:
@@ -84,7 +82,6 @@ def _end(meter: FlowMeter) -> tuple[float, float]:
 
 
 def _start(points: tuple[tuple[float, float], ...], latest_s: float) -> tuple[float, float]:
-    """Return the last gulp before the window, else its first point."""
     before = bisect_right(points, latest_s, key=_second)
     if not before:
         return points[0]
@@ -98,8 +95,7 @@ SLOT_S = 5.0
 SLOTS = 120  # the history of ten minutes, in slots of this many seconds
 RESTART_S = 60.0  # after a longer time without polls, everything is measured from the start again
 _OVER = 1.1  # a flow this many times its throttle is above it
-OVER_S = 40.0
-"""Longer than the window of a rate, so that a throttle just lowered is not taken for one broken."""
+OVER_S = 40.0  # longer than the window of a rate: a throttle just lowered is not broken
 OVER_POLLS = 5
 _NO_TOPIC = TopicConfig()
 
@@ -110,8 +106,7 @@ class BrokerFlow(msgspec.Struct, frozen=True, gc=False):
     in_s: float | None = None
     out_s: float | None = None
     highest_in_s: float = 0.0
-    throttle: int | None = None
-    """follower.replication.throttled.rate where it limits every copy onto the broker."""
+    throttle: int | None = None  # where it limits every copy onto the broker
     over_s: float = 0.0
     over_polls: int = 0
 
@@ -125,8 +120,7 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 
     at_s: float
     value: int
-    start: int
-    """Where the leader's log starts: a copy below has yet to jump there. 0 for bytes on disk."""
+    start: int  # of the leader's log: a copy below has yet to jump there; 0 for disk
     by_offsets: bool
     each: float | None  # bytes that one of `value` stands for; None while unknown
     goal: int | None  # the leader's value: a copy that joins the ISR has reached at least that
@@ -137,11 +131,9 @@ class Flows(msgspec.Struct, frozen=True):
     """The flows of all brokers, by the polls so far."""
 
     brokers: Mapping[int, BrokerFlow] = msgspec.field(default_factory=dict)
-    history: tuple[tuple[int, float], ...] = ()
-    """(slot of `SLOT_S`, bytes a second into all brokers), oldest first."""
+    history: tuple[tuple[int, float], ...] = ()  # (slot, bytes a second), oldest first
     at_s: float | None = None
-    counted: Mapping[Replica, Counted] = msgspec.field(default_factory=dict)
-    """Private to the fold, as are the meters."""
+    counted: Mapping[Replica, Counted] = msgspec.field(default_factory=dict)  # private
     inward: Mapping[int, FlowMeter] = msgspec.field(default_factory=dict)
     outward: Mapping[int, FlowMeter] = msgspec.field(default_factory=dict)
 

@@ -97,8 +97,7 @@ class Meter(msgspec.Struct, frozen=True, gc=False):
     rate: float | None = None
     weight: float = 0.0  # the part of the decaying window that intervals fill so far, 0 to 1
     quiet_s: float = 0.0  # seconds without growth, as far as a gulp may be under way
-    interrupted: bool = False
-    """Counting was impossible since: the next interval is no measure of a rate."""
+    interrupted: bool = False  # counting was impossible since: the next interval is no measure
 
 
 class StillClock(msgspec.Struct, frozen=True, gc=False):
@@ -107,8 +106,7 @@ class StillClock(msgspec.Struct, frozen=True, gc=False):
     since_s: float
     seconds: float = 0.0
     polls: int = 0
-    moved: bool = False
-    """Whether headway was observed at `since_s`; if not, watching began at that second."""
+    moved: bool = False  # whether headway was seen at `since_s`; if not, watching began
     blocked: bool = False
 
 
@@ -129,14 +127,11 @@ class LaneMemory(msgspec.Struct, frozen=True, gc=False):
     still: StillClock
     rising_s: float = 0.0
     rising_from: int | None = None
-    in_bytes: bool = False
-    """Whether `rising_from` and the figures below are bytes rather than messages."""
+    in_bytes: bool = False  # `rising_from` and the figures below, rather than messages
     from_lag: int | None = None  # the lag at the beginning of the current interval of `nets`
     from_s: float = 0.0
-    nets: tuple[float, ...] = ()
-    """Lag lost per second in each of the recent intervals, oldest first."""
-    starving_s: float = 0.0
-    """Seconds for which at least as much was written as the throttle lets through."""
+    nets: tuple[float, ...] = ()  # lag lost a second in recent intervals, oldest first
+    starving_s: float = 0.0  # for which as much was written as the throttle lets through
     since: CopySpan | None = None
 
 
@@ -145,16 +140,13 @@ class MoveMemory(msgspec.Struct, frozen=True, gc=False):
 
     unseen_since_s: float | None = None
     adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    """Replicas being removed, as the controller last listed them; `adding` likewise."""
+    removing: tuple[int, ...] = ()  # as the controller last listed them
     unlisted_since_s: float = 0.0
-    unlisted_polls: int = 0
-    """Consecutive polls that saw the partition unlisted with the same replicas."""
+    unlisted_polls: int = 0  # consecutive polls with the same replicas, unlisted
     ended_s: float | None = None
     inbound: Meter | None = None
     inbound_size: Meter | None = None
-    held: StillClock | None = None
-    """How long the move has been listed although every adding replica is in sync."""
+    held: StillClock | None = None  # while every adding replica is in sync
     health: Health | None = None
 
 
@@ -172,8 +164,7 @@ class PollMemory(msgspec.Struct, frozen=True):
 STALLED_AFTER_S = 30.0
 STALLED_AFTER_POLLS = 5
 FALLING_AFTER_S = 60.0
-STARVED_AFTER_S = 15.0
-"""Longer than a throttle's window, so that a single burst of writing does not pass for a rate."""
+STARVED_AFTER_S = 15.0  # longer than a throttle's window, so that a burst is no rate
 
 
 def count_still(clock: StillClock, passed_s: float) -> StillClock:

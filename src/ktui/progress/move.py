@@ -47,8 +47,7 @@ class Scene(msgspec.Struct, frozen=True, gc=False):
 
     state: PartitionState
     adding: tuple[int, ...]
-    removing: tuple[int, ...]
-    """As listed now; while the outcome of the move is uncertain, as listed last."""
+    removing: tuple[int, ...]  # as listed; last, while the outcome is uncertain
     source: LeaderLog
     grid: Grid
     poll: Poll

@@ -62,8 +62,7 @@ class EventCollector:
         self._at = poll.observation.at
         self.events: list[Event] = []
         self.alarms: list[Alarm] = []
-        self.well_again = False
-        """Whether its trouble is over; the trouble may be older than the first observation."""
+        self.well_again = False  # trouble is over, maybe older than the first observation
 
     def add(
         self, what: str, severity: EventSeverity = EventSeverity.NEWS, broker: int | None = None

@@ -127,8 +127,7 @@ The average must span two windows, and still follow a changed throttle within ha
 """
 
 
-_SEEN_A_GULP = 1.0 - math.exp(-GULP_S / SMOOTHING_S)
-"""From this weight on the average covers at least one pause."""
+_SEEN_A_GULP = 1.0 - math.exp(-GULP_S / SMOOTHING_S)  # covers one pause at least
 
 MIN_INTERVAL_S = 0.05  # readings closer together than this say nothing about a rate
 

@@ -35,8 +35,7 @@ class ReplicaProgress(msgspec.Struct, frozen=True, kw_only=True):
     messages: int | None = None
     bytes: int | None = None
     rate_bytes_s: float | None = None
-    left_s: Span | None = None
-    """Seconds until it has caught up; known from the second observation on."""
+    left_s: Span | None = None  # until it has caught up; known from the second observation on
 
 
 def replica_progress(

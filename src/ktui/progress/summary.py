@@ -19,10 +19,8 @@ class Inflow(msgspec.Struct, frozen=True):
 
     broker: int
     copies: int
-    bytes_s: float | None = None
-    """Copied onto the broker, smoothed over some 20 s also while replicas come and go."""
-    inbound_bytes_s: float | None = None
-    """Written to their partitions: a throttle must be above this to let all of them catch up."""
+    bytes_s: float | None = None  # smoothed over some 20 s while replicas come and go
+    inbound_bytes_s: float | None = None  # a throttle must exceed it for all to catch up
     fastest: TopicPartition | None = None
     fastest_bytes_s: float | None = None
     slowest_bytes_s: float | None = None
@@ -92,10 +90,8 @@ class Totals(msgspec.Struct, frozen=True):
     topic_gone: int = 0
     bytes_left: int | None = None  # to copy as of now, without later writes. Known figures only
     bytes_s: float | None = None
-    left_s: Span | None = None
-    """Seconds until the last broker has all its copies; None while any broker's is unknown."""
-    share: float | None = None
-    """Share caught up of the moves, 0 to 1: by bytes if all sizes are known, else by replicas."""
+    left_s: Span | None = None  # of the last broker; None while any is unknown
+    share: float | None = None  # 0 to 1, by bytes if all sizes are known
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:

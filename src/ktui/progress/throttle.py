@@ -33,15 +33,13 @@ class BindingThrottle(msgspec.Struct, frozen=True):
     """A rate that limits a replica, and the demand on that rate. Bytes a second."""
 
     rate: int
-    demand: float
-    """Written to all partitions under the rate; only a higher rate lets all copies catch up."""
+    demand: float  # written to all partitions under the rate; only more lets all catch up
     on_leader: bool
     sharing: int
     in_use: bool
 
     @property
     def slower_than_a_fetch(self) -> bool:
-        """Whether one fetch exhausts the rate for longer than the 30 s of a stall."""
         return self.rate * STALLED_AFTER_S < FETCH_BYTES
 
     @property
@@ -155,8 +153,6 @@ class Throttles:
 
 
 class _Load:
-    """The demand on one broker's throttle."""
-
     def __init__(self) -> None:
         self.movers: set[TopicPartition] = set()
         self._demand = 0.0
@@ -209,7 +205,6 @@ def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
 
 
 def _makes_headway(lane: Lane) -> bool:
-    """Whether a copy has made headway within the time after which it would be stalled."""
     still = lane.memory.still if lane.memory is not None else None
     return still is not None and still.moved and not stalled(still)
 

@@ -27,7 +27,6 @@ class Phase(enum.StrEnum):
     DONE = "done"
     CANCELLED = "cancelled"
     CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Ended with replicas that are neither the target nor the original."""
     TOPIC_GONE = "topic_gone"  # the topic was deleted, or deleted and recreated under the same name
 
     @property
@@ -93,8 +92,7 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     cause: Cause
     since_s: float
     broker: int
-    detail: str = ""
-    """Text to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
+    detail: str = ""  # after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"
     demand: float | None = None
 
     @property
@@ -144,14 +142,12 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     lag_bytes: int | None = None
     lag_at: datetime | None = None
     share: float | None = None
-    approximate: bool = False
-    """Whether the share comes from bytes on disk, not from offsets: drawn with ~."""
+    approximate: bool = False  # from bytes on disk, not from offsets: drawn with ~
     rate_messages_s: float | None = None
     rate_bytes_s: float | None = None
     left_s: Span | None = None  # seconds until caught up; None when unknown, or never at this rate
     stall: Stall | None = None
-    history: Slots | None = None
-    """From the start of the move to now; the slot's width doubles as the move grows longer."""
+    history: Slots | None = None  # the slot's width doubles as the move grows longer
     memory: LaneMemory | None = None
 
 
@@ -178,22 +174,18 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     began_at: datetime
     began_s: float
     ended_at: datetime | None
-    original: tuple[int, ...]
-    """Replicas before the move; in order only if the partition was observed before the move."""
+    original: tuple[int, ...]  # in order only if observed before the move
     original_ordered: bool
     target: tuple[int, ...]
-    lanes: Mapping[int, Lane]
-    """By broker, in drawing order: kept and original replicas first, then the added ones."""
+    lanes: Mapping[int, Lane]  # in drawing order: original ones, then added ones
     recent: Slots
     lag_history: tuple[tuple[float, int], ...] = ()
     """(monotonic second, messages): the worst lag of the adding replicas; thinned as it grows."""
     events: tuple[Event, ...] = ()
     inbound_messages_s: float | None = None
     inbound_bytes_s: float | None = None
-    seen_from_start: bool = True
-    """False where the very first observation listed the move: it began before `began_at`."""
-    goes_on: bool = False
-    """Whether the next reassignment is a step of the same move, which continues these lanes."""
+    seen_from_start: bool = True  # False if the first observation listed it already
+    goes_on: bool = False  # the next reassignment is a step of the same move
     memory: MoveMemory | None = None
 
     @property

@@ -50,8 +50,7 @@ Id = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 BrokerNumbers = tuple[Int, ...]
 
-Name = tuple[int, Id, Int, Id | None]
-"""A number that stands for a partition in later lines; its topic, partition and topic id."""
+Name = tuple[int, Id, Int, Id | None]  # of a partition in later lines
 
 StateRow = tuple[
     int,
@@ -78,8 +77,7 @@ counts from the last recorded one, at first from 0.
 LeaderFigures = tuple[int, tuple[int, ...]]
 """The age and pairs of `ReplicaFiguresLine` for the leader's figures, whichever broker leads."""
 
-ReplicaGone = tuple[int, Int]
-"""A partition's number and a broker: this replica no longer has a figure."""
+ReplicaGone = tuple[int, Int]  # a partition's number and a broker, without a figure now
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -125,8 +123,7 @@ class PollLine(Line, frozen=True, kw_only=True, tag="look"):
 
     took_ms: Ms
     whole: bool = False
-    follows: int | None = None
-    """The `seq` of the previous poll, on which the differences build; null if `whole`."""
+    follows: int | None = None  # the `seq` of the poll before; null if `whole`
     controller: Int | None = None
     fresh: bool = False
     waits_for_kept: bool = True
@@ -134,8 +131,7 @@ class PollLine(Line, frozen=True, kw_only=True, tag="look"):
     names: tuple[Name, ...] = ()
     states: tuple[StateRow, ...] = ()
     unseen: tuple[int, ...] = ()  # partitions that this poll did not read, and the previous one did
-    absent: tuple[int, ...] | None = None
-    """All partitions that the cluster says do not exist; null where unchanged."""
+    absent: tuple[int, ...] | None = None  # all; null where unchanged
     ends: tuple[ReplicaFiguresLine, ...] = ()
     ends_gone: tuple[ReplicaGone, ...] = ()
     starts: tuple[LeaderFigures, ...] = ()

@@ -43,12 +43,10 @@ class GoodLine(msgspec.Struct, frozen=True):
 class BadLine(msgspec.Struct, frozen=True):
     """A damaged place in a file."""
 
-    number: int
-    """The number of the line, from 1; where the file ends too early, of the missing line."""
+    number: int  # from 1; where the file ends too early, of the missing line
     text: bytes
     reason: str
-    newer_version: int | None = None
-    """The version of a head that a newer ktui wrote, which ends the reading; None otherwise."""
+    newer_version: int | None = None  # of a newer ktui's head, which ends the reading
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -27,8 +27,7 @@ from ktui.recording.writing import Hide, SegmentLimits, SessionWriter
 
 log = logging.getLogger(__name__)
 
-LEAST_FREE_BYTES = 256 * 1024 * 1024
-"""Recording stops before it fills a disk that others need, above all runs."""
+LEAST_FREE_BYTES = 256 * 1024 * 1024  # a disk must not fill: others need it, above all runs
 MOST_LOST_HELD = 1_000  # most failed polls recorded from before the first answered one
 
 

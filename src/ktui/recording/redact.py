@@ -23,8 +23,7 @@ _FIGURE = re.compile(
 )
 _NUMBERED = re.compile(r"(.+)([-:]\d+)")  # a partition of a topic, or a port of a host
 _SIGNS = re.compile(r"\W+|_+")
-_LIST = re.compile(r"[\d,:*]*")
-"""The value of a setting that throttles: a rate, or partitions and brokers."""
+_LIST = re.compile(r"[\d,:*]*")  # a setting that throttles: a rate, or partitions and brokers
 
 
 class WordHider:

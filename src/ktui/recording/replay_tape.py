@@ -129,8 +129,7 @@ class RecordingSource(SourceWrapper):
         self.recorder.poll(observation)
 
 
-SAME_CLOCK_MS = 5_000
-"""Sessions share a monotonic clock if wall time was set by no more than this between them."""
+SAME_CLOCK_MS = 5_000  # one monotonic clock, if wall time was set by no more than this
 
 K = TypeVar("K")
 

@@ -62,7 +62,6 @@ class SegmentFile(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether the file was not closed: a recorder is writing to it, or has died."""
         return is_open(self.path)
 
 
@@ -98,12 +97,9 @@ def files_under(path: Path) -> Iterator[Path]:
 
 
 GZIP = 16 + zlib.MAX_WBITS  # zlib's code for the format of a .gz file
-LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes; a poll of a hundred thousand partitions has less than half of that."""
-MOST_TEXT = 1024 * 1024 * 1024
-"""Bytes; recorders begin another file after 8 MiB of gzip, which is some 100 MiB of text."""
-MOST_LINES = 1_000_000
-"""Recorders begin another file after 15 minutes: that is over a thousand lines a second."""
+LONGEST_LINE = 64 * 1024 * 1024  # bytes; a poll of 100,000 partitions has less than half
+MOST_TEXT = 1024 * 1024 * 1024  # bytes; recorders end files at 8 MiB of gzip: 100 MiB
+MOST_LINES = 1_000_000  # recorders end files after 15 minutes: over 1,000 a second
 _READ_BYTES = 16 * 1024
 _TEXT_BYTES = 1024 * 1024
 
@@ -124,7 +120,6 @@ class Unzipped:
         self.text_bytes = 0
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each whole line, without its newline."""
         partial = _PartialLine()
         count = 0
         for text in self._text():

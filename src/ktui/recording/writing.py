@@ -82,8 +82,7 @@ class SegmentWriter:
 
 
 SEALING = ".sealing"
-_JUST_BEGUN_S = 3_600.0
-"""A recorder writes to its file at once, so an older empty one was left behind by a power cut."""
+_JUST_BEGUN_S = 3_600.0  # older empty files were left by a power cut: recorders write at once
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -232,7 +231,6 @@ class SessionWriter:
         self._put(poll)
 
     def write(self, line: AnyLine) -> None:
-        """Write a line of any other kind; its `seq` is set here."""
         self._make_room()
         self._put(msgspec.structs.replace(line, seq=self._seq))
 

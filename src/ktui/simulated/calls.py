@@ -69,7 +69,6 @@ class Calls:
         return True
 
     async def controller(self) -> None:
-        """Wait while one controller hands over to another."""
         cluster = self._cluster
         while cluster.now_s < cluster.controller_from_s:
             await cluster.clock.sleep(cluster.controller_from_s - cluster.now_s)

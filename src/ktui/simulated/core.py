@@ -25,8 +25,6 @@ KnownRecord = tuple[str, Registration]  # a topic id and a partition's record
 
 
 class _Members(NamedTuple):
-    """The members of the cluster that brokers know from a certain second on."""
-
     from_s: float
     registered: frozenset[int]
     fenced: frozenset[int]
@@ -61,7 +59,6 @@ class Metadata:
 
     @property
     def complete_from_s(self) -> float:
-        """The second from which brokers know everything decided so far."""
         unseen_s = self._unseen[-1][0] if self._unseen else 0.0
         return max(unseen_s, self._members[-1].from_s)
 
@@ -169,8 +166,7 @@ class SimulatedCore(ABC):
         self.metadata.lag_s = spec.metadata_lag_s
         self.mishaps: deque[RequestFault] = deque()
         self.denied: set[str] = set()
-        self.controller_from_s = 0.0
-        """The second from which there is a controller; in the future during a handover."""
+        self.controller_from_s = 0.0  # in the future while one controller takes over from another
         self._repeat(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
         if spec.auto_leader_rebalance:
             self._repeat(spec.rebalance_interval_s, self._rebalance)

@@ -26,20 +26,14 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     net_in: float = 100.0 * MIB
     net_out: float = 100.0 * MIB
     disk_write: float = 200.0 * MIB
-    copy_in: float = math.inf
-    """The most that copies bring into the broker, beside the traffic of replicas in sync."""
-    copy_half_at: float = 0.0
-    """The copies at once that bring in half of `copy_in`: of n copies, n / (n + this)."""
-    copy_most_at: float = math.inf
-    """The number of copies at once beyond which more of them bring in no more."""
-    copy_sends: float = 0.0
-    """What a copy that leaves takes, as a part of one that comes in; 0 if only receivers limit."""
-    throttle_share: float = 1.0
-    """The share of a throttle that copies get: batches that a fetch cuts off count twice."""
+    copy_in: float = math.inf  # the most that copies bring in, beside replicas in sync
+    copy_half_at: float = 0.0  # copies at once that bring in half of `copy_in`: n / (n + this)
+    copy_most_at: float = math.inf  # copies at once beyond which more bring in no more
+    copy_sends: float = 0.0  # of one that leaves, in parts of one coming in; 0: receivers limit
+    throttle_share: float = 1.0  # what copies get: batches that a fetch cuts off count twice
     disk_bytes: int = 1_000 * GIB
     log_dirs: int = 1
-    relative_log_dirs: bool = False
-    """Whether the broker's properties file names its log dirs by relative paths."""
+    relative_log_dirs: bool = False  # whether the properties file names them relatively
     down: bool = False  # whether the broker is down at the start, as after a proper shutdown
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
 
@@ -72,14 +66,11 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
-    bytes_each: int = 0
-    """Bytes that each partition holds at the start, on every replica that is in sync."""
-    sizes: tuple[int, ...] = ()
-    """Those bytes of each partition, where they differ; `bytes_each` then counts for none."""
+    bytes_each: int = 0  # bytes at the start, on every replica that is in sync
+    sizes: tuple[int, ...] = ()  # where they differ; `bytes_each` then counts for none
     message_bytes: int = 1_000
     inbound: float = 0.0  # average bytes per second that producers write to each partition
-    inbounds: tuple[float, ...] = ()
-    """That rate of each partition, where they differ; `inbound` counts for those added later."""
+    inbounds: tuple[float, ...] = ()  # where they differ; `inbound` is of those added later
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     start: TopicStart = TopicStart()
     id: str | None = None  # its topic id, URL-safe base64; None to draw one
@@ -104,17 +95,12 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     version: str = VERSIONS[-1]
     name: str = "simulated"
     tide: Tide = Tide()
-    session_timeout_s: float = 9.0
-    """broker.session.timeout.ms: from a broker's silence to its fencing."""
-    lag_time_max_s: float = 30.0
-    """replica.lag.time.max.ms: how long a follower may lag and stay in the ISR."""
+    session_timeout_s: float = 9.0  # broker.session.timeout.ms: from silence to fencing
+    lag_time_max_s: float = 30.0  # replica.lag.time.max.ms: how long a follower stays in the ISR
     startup_s: float = 5.0
-    shutdown_s: float = 2.0
-    """Seconds for which a broker that shuts down is alive, but leads nothing and is in no ISR."""
-    copy_start_s: float = 0.0
-    """From adding a replica to its first bytes: its broker has to learn of it."""
-    metadata_lag_s: float = 0.1
-    """Lag of brokers' metadata behind the controller. The list of reassignments never lags."""
+    shutdown_s: float = 2.0  # alive for so long, but leads nothing and is in no ISR
+    copy_start_s: float = 0.0  # from adding a replica to its first bytes
+    metadata_lag_s: float = 0.1  # behind the controller; reassignments never lag
     auto_leader_rebalance: bool = True
     rebalance_interval_s: float = 300.0  # leader.imbalance.check.interval.seconds
     broker_configs: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -66,7 +66,6 @@ class Producers:
         self._model = model or LatencyModel()
         self._chance = random.Random(seed)  # noqa: S311 - a simulation's dice
         self._rose: list[tuple[float, TopicPartition, float]] = []
-        """When the leader epoch of a partition rose, and the back-off of its followers."""
         self._waits: dict[TopicPartition, _Wait] = {}
         self._started = False
 

@@ -37,8 +37,7 @@ from ktui.simulated.data.hosts import STORAGE_ERROR
 
 PAGE = 2_000  # partitions per page of a scan (max.request.partition.size.limit)
 
-_DENIED = KafkaError.TOPIC_AUTHORIZATION_FAILED
-"""Kafka's answer for each topic that is denied. Other requests are denied as a whole."""
+_DENIED = KafkaError.TOPIC_AUTHORIZATION_FAILED  # for each topic; other requests are denied whole
 
 
 class SimulatedReader:
@@ -230,7 +229,6 @@ class SimulatedReader:
         return CoordinatedIds(tuple(one for group in found for one in self._state_of(group.name)))
 
     def _state_of(self, group: str) -> Iterator[CoordinatedId]:
-        """Yield a share group once for each partition of its topics."""
         for topic in self._cluster.share_groups.get(group, ()):
             for tp, (topic_id, _) in self._cluster.metadata.topic(topic).items():
                 key = share_state_key(group, topic_id, tp.partition)

@@ -183,11 +183,9 @@ _UNVERIFIED = (
         "none",
         "anyone with a certificate of a trusted authority can pose as a broker",
     ),
-)
-"""Settings that turn off a part of TLS's protection, with the consequence."""
+)  # settings that turn off a part of TLS's protection, with the consequence
 
-_SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
-"""Settings that name a file which is a secret as a whole."""
+_SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")  # files that are secret as a whole
 
 
 class Connection:
@@ -204,7 +202,6 @@ class Connection:
         self.where = where
         self.cluster_id = cluster_id
         self.controllers: Connection | None = None
-        """Leads to controllers, where the user has named them; brokers name them otherwise."""
         self._values = check_values(settings)
         self._origin = {name: given.where for name, given in settings.items()}
         check_complete(self._values, self._origin, where)

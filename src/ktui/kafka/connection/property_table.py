@@ -11,10 +11,8 @@ JAVA_STORES = frozenset(
     f"ssl.{store}.{part}"
     for store in ("truststore", "keystore")
     for part in ("type", "location", "password", "certificates", "certificate.chain", "key")
-)
-"""Java's names for trust and key stores; they are translated together."""
-JAVA_ONLY = frozenset({"sasl.jaas.config", *JAVA_STORES})
-"""Names that only Java client files use, and that ktui understands."""
+)  # Java's names for trust and key stores; they are translated together
+JAVA_ONLY = frozenset({"sasl.jaas.config", *JAVA_STORES})  # Java's names that ktui understands
 _HARMLESS_SECURITY = (
     "sasl.client.callback.handler.class",
     "sasl.kerberos.",
@@ -49,11 +47,9 @@ class Property(NamedTuple):
 
     name: str
     kind: ValueKind = ValueKind.TEXT
-    kafka_python: str | None = None
-    """kafka-python's name; None if kafka-python gets the value otherwise, as in an SSL context."""
+    kafka_python: str | None = None  # None where it gets the value otherwise
     choices: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    """Other names: librdkafka's own aliases and those of the Java clients."""
+    aliases: tuple[str, ...] = ()  # librdkafka's own aliases, and those of Java clients
 
 
 _TABLE = (

@@ -43,8 +43,7 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
             "keyTab": "sasl.kerberos.keytab",
         },
     ),
-}
-"""For each login module its mechanisms, and its options under librdkafka's names."""
+}  # for each login module its mechanisms, and its options under librdkafka's names
 
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+)""")

@@ -14,8 +14,7 @@ from ktui.inputfile import Unreadable, open_input
 from ktui.kafka.connection.property_table import ConnectionProblem
 from ktui.kafka.connection.secret import Secret, reveal
 
-MOST_STORE_BYTES = 64 * 1024**2
-"""Bytes of a file with certificates or keys: revocation lists grow to many MiB."""
+MOST_STORE_BYTES = 64 * 1024**2  # bytes of certificates or keys: revocation lists grow to many MiB
 
 StoreSettings = Mapping[str, tuple[str, str]]  # each setting's value, and the place where it is set
 

@@ -65,10 +65,8 @@ _SOURCES = {
     2: ConfigSource.OWN,
     3: ConfigSource.EVERY_BROKER,
     4: ConfigSource.FILE,
-}
-"""Kafka's config_source numbers (DescribeConfigs): a topic, a broker, all brokers, a file."""
-_OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
-"""Kafka's numbers for the operations (KIP-339)."""
+}  # Kafka's config_source numbers (DescribeConfigs): a topic, a broker, all brokers, a file
+_OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}  # KIP-339
 
 
 def topics_request(names: Sequence[str]) -> Any:

@@ -30,12 +30,10 @@ _QUORUM = Purpose("asking how far the controllers' log is", needs="Describe on t
 _PROGRESS = Purpose("asking how far a broker has read the controllers' log")
 
 WITHIN_S = 5.0  # seconds to wait, at most, for a controller's answer and for a broker to catch up
-_LINGER_S = 0.05
-"""Longer than a controller holds a record back (controller.quorum.append.linger.ms, 25 ms)."""
+_LINGER_S = 0.05  # longer than controller.quorum.append.linger.ms, 25 ms
 _ONE_BROKER_WITHIN_S = 2.0
 _PAUSE_S = 0.02
-_PROGRESS_LIMIT_S = 1.0
-"""Seconds for a broker to report how far it has read; another broker may be as far."""
+_PROGRESS_LIMIT_S = 1.0  # for a broker to report how far it has read; another may be as far
 versions_request = partial(
     ApiVersionsRequest, client_software_name="ktui", client_software_version="0", min_version=3
 )
@@ -78,7 +76,6 @@ class UpToDateBrokers:
             limit_s = min(2 * limit_s, most_s)
 
     async def wait_for(self, broker: int) -> None:
-        """Wait until this particular broker has caught up."""
         until_s = time.monotonic() + _ONE_BROKER_WITHIN_S
         while await self._metadata_offset(broker) < self._offset:
             if time.monotonic() >= until_s:

@@ -21,12 +21,9 @@ from ktui.cluster.text import clean
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 
-PAGE = 2_000
-"""Partitions per page; brokers cap it at max.request.partition.size.limit, 2,000 by default."""
-_WITH_FENCED = 2
-"""The version of DescribeCluster from which on fenced brokers are included (KIP-1073)."""
+PAGE = 2_000  # partitions; brokers cap it at max.request.partition.size.limit, 2,000 by default
+_WITH_FENCED = 2  # DescribeCluster lists fenced brokers from this version on (KIP-1073)
 _NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
-"""The permission that an operation on a topic needs, where it is not Describe."""
 _NO_ID = uuid.UUID(int=0)
 
 
@@ -140,8 +137,7 @@ _DEBUGGING_REPLICA = -2
 """Kafka's "debugging consumer": followers answer it too, and leaders report their log end."""
 
 LATEST = -1
-EARLIEST_LOCAL = -4
-"""The first offset on the broker's disk: the log start, and on a tiered topic a later one."""
+EARLIEST_LOCAL = -4  # the first offset on the broker's disk; on a tiered topic not the log start
 _SINCE = 8  # the version that knows it
 
 

@@ -34,12 +34,10 @@ from ktui.kafka.transport.translate_errors import Purpose
 OF_4_3, OF_4_4 = 30, 31  # the lowest metadata.version of Kafka 4.3, and of 4.4
 _FEATURE = "metadata.version"
 _EVERY_S = 60.0
-_PATIENCE_S = 1.0
-"""Seconds in which brokers tell their versions: a poll waits for this, once a minute."""
+_PATIENCE_S = 1.0  # in which brokers tell their versions: a poll waits for this, once a minute
 _PURPOSE = Purpose("asking for the metadata version")
 
-TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
-"""The target replicas of each partition; None cancels its reassignment."""
+TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]  # None cancels
 
 
 class ReassignmentRules(NamedTuple):
@@ -80,7 +78,6 @@ class RulesInForce:
         return ReassignmentRules(level < OF_4_3, refuses)
 
     async def _any_has_4_4(self, brokers: Collection[int]) -> bool | None:
-        """Whether any broker has the code of Kafka 4.4; None if not all tell and none has it."""
         known = await asyncio.gather(*map(self._newest_known, brokers))
         if any(newest is not None and newest >= OF_4_4 for newest in known):
             return True
@@ -193,8 +190,7 @@ def read_create_results(answer: Any) -> Iterator[tuple[str, int, str | None]]:
         yield result.name, result.error_code, message
 
 
-_REFUSES = 3
-"""The version of DescribeLogDirs from which on a missing permission is an error of its own."""
+_REFUSES = 3  # from this version of DescribeLogDirs on a missing permission is an error
 
 
 def log_dirs_request(partitions: Collection[TopicPartition] | None) -> Any:

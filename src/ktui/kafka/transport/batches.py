@@ -47,8 +47,7 @@ class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):
 
     parts: Collection[Part]
     build: RequestFactory
-    broker: int | None = None
-    """The broker it must reach; None for any broker, which forwards it to the controller."""
+    broker: int | None = None  # None for any broker, which forwards it to the controller
 
 
 class Sender(Generic[Part]):

@@ -47,8 +47,7 @@ _DROP_UNSENT = [*_NO_DELAY, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("i
 
 _CLOSED = "the connection was closed by ktui"
 
-RequestFactory = Callable[[], Any]
-"""Makes a request. Each attempt needs a new one: a request keeps the version it was sent in."""
+RequestFactory = Callable[[], Any]  # each attempt needs a new one, which keeps its version
 
 
 class AnswerLost(TimedOut):
@@ -227,7 +226,6 @@ class Wire:
                 await self._bootstrap(purpose, attempts)
 
     async def _ensure_known(self, purpose: Purpose, broker: int | None, attempts: Attempts) -> None:
-        """Look up the address of a broker that is unknown, or that could not be reached."""
         if broker is None or (self._nodes(broker) and broker not in self._doubtful):
             return
         self._doubtful.discard(broker)

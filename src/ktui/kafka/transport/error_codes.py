@@ -9,8 +9,7 @@ from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.text import clean
 
 NONE = 0
-_DUMP = "Request Request("
-"""The start of a broker's message that is the request's Java object instead of a sentence."""
+_DUMP = "Request Request("  # a broker's message that is the request's Java object, no sentence
 
 
 def name_of(code: int) -> str:

@@ -71,8 +71,7 @@ _TURN_BYTES = 1024**2  # bytes read from a connection before the bytes received 
 LARGEST_HELLO = 1024**2
 """Bytes of an answer before the broker has completed the handshake and accepted our login."""
 
-LARGEST_ANSWER = 256 * 1024**2
-"""Bytes of any later answer: many times the log dirs of a broker with 100,000 replicas."""
+LARGEST_ANSWER = 256 * 1024**2  # many times the log dirs of a broker with 100,000 replicas
 
 
 class _BoundedReads:
@@ -205,7 +204,6 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         self._net.wakeup()
 
     async def exchange(self, node: int | str, request: Any, call: Call) -> Any:
-        """Send one request to one node and return the answer; runs on the IO thread."""
         # Ask each broker for its own versions: brokers differ during a rolling upgrade.
         self.broker_version_data = None
         # The caller bounds its attempts. Waiting here would only hide why the last one failed.
@@ -234,7 +232,6 @@ class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is unt
         return await answer
 
     def drop_all(self) -> None:
-        """Close every connection at once; runs on the IO thread."""
         for connection in list(self._conns.values()):
             connection.close(KafkaConnectionError("closed by ktui"))
         self.close()
@@ -257,8 +254,7 @@ class Call:
         self._abandoned = False
         self.left = False  # whether the request may have reached the broker
         self.connection: Any = None
-        self.accepted = False
-        """Whether the broker has completed the handshake and accepted our login."""
+        self.accepted = False  # whether the broker has completed the handshake and accepted us
 
     @property
     def reached(self) -> bool:

@@ -68,8 +68,7 @@ class Purpose(NamedTuple):
     """The purpose of a call, and the permission it needs."""
 
     attempted: str  # the action as a phrase: "listing reassignments"
-    needs: str = ""
-    """The permission that the call needs, in Kafka's words: "Describe on the cluster"."""
+    needs: str = ""  # the permission, in Kafka's words: "Describe on the cluster"
 
 
 class CallContext(NamedTuple):

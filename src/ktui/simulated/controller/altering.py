@@ -40,8 +40,7 @@ class RequestedChange(msgspec.Struct, frozen=True, gc=False):
     adding: Brokers | None = None
     removing: Brokers | None = None
     election: Election = Election.ONLINE
-    unclean_shutdown: int | None = None
-    """A broker that came back after an unclean shutdown and may have lost data."""
+    unclean_shutdown: int | None = None  # a broker that may have lost data
     failed: int | None = None  # a broker whose log dir with the replica has failed
 
 
@@ -50,8 +49,7 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
     rules: VersionRules
     min_isr: int  # min.insync.replicas, at most the topic's replication factor
-    may_lead: Callable[[int], bool]
-    """Whether a broker may lead at all: registered, unfenced and not shutting down."""
+    may_lead: Callable[[int], bool]  # registered, unfenced and not shutting down
 
 
 def decide(
@@ -82,7 +80,6 @@ def decide(
 
 
 def _except(offline: Brokers, context: DecisionContext) -> DecisionContext:
-    """Let no replica lead whose log dir has failed."""
     if not offline:
         return context
     may_lead = context.may_lead
@@ -150,7 +147,6 @@ def _eligible(
 def _with_leader(
     before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, Brokers, Brokers, bool]:
-    """Return the leader, its ISR and ELR, and whether the leader was newly elected."""
     leader, unclean = _elect(before, kind, now, elr, context)
     elected = leader != before.leader
     if elected and unclean and leader is not None:
@@ -164,7 +160,6 @@ def _with_leader(
 def _elect(
     before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, bool]:
-    """Return the leader that an election chooses, and whether the leader may lack data."""
     eligible = now.isr or elr
     current = () if before.leader is None else (before.leader,)
     first = now.replicas[:1] if kind is Election.PREFERRED else ()
@@ -180,7 +175,6 @@ def _elect(
 
 
 def _last_known(before: Registration, leader: int | None, context: DecisionContext) -> int | None:
-    """Return the last leader while there is none (KIP-966); None otherwise."""
     if leader is not None or not context.rules.eligible_leader_replicas:
         return None
     return before.leader if before.last_known_leader is None else before.last_known_leader
@@ -190,8 +184,7 @@ class Assignable(NamedTuple):
     """The brokers that partitions may get, by the rules of a version."""
 
     members: Membership
-    cordoned: frozenset[int]
-    """The brokers with all log dirs cordoned: Kafka places nothing on them itself."""
+    cordoned: frozenset[int]  # with all log dirs cordoned: Kafka places nothing on them
     rules: VersionRules
 
     def problem(self, target: Brokers) -> str:

@@ -110,21 +110,14 @@ def all_brokers_down(partition: int) -> WriteResult:
 class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one version, on a cluster that was formatted with that version."""
 
-    completes_without_kept: bool
-    """Whether a reassignment that grows waits for added replicas only (4.3); before, for all."""
-    eligible_leader_replicas: bool
-    """Whether there is an ELR (KIP-966): eligible.leader.replicas.version is 1 from 4.1."""
-    starting_leaves_out: bool
-    """Whether a broker that registers again leaves its ISRs, and others are elected (4.0)."""
-    guards_replication_factor: bool
-    """Whether brokers respect allow_replication_factor_change (KIP-860, from 4.1)."""
-    tells_fenced_brokers: bool
-    """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.0)."""
+    completes_without_kept: bool  # one that grows waits for added replicas only (4.3)
+    eligible_leader_replicas: bool  # KIP-966: eligible.leader.replicas.version is 1 from 4.1
+    starting_leaves_out: bool  # one that registers again leaves its ISRs (4.0)
+    guards_replication_factor: bool  # allow_replication_factor_change (KIP-860, from 4.1)
+    tells_fenced_brokers: bool  # whether DescribeCluster can list fenced brokers (KIP-1073, 4.0)
     cordons_log_dirs: bool  # whether brokers know cordoned.log.dirs (KIP-1066, from 4.3)
-    refuses_cordoned: bool
-    """Whether an assignment may not name a broker whose log dirs are all cordoned (from 4.4)."""
-    limits_added_partitions: bool
-    """Whether more than 10,000 new partitions are refused by name (from 4.4), not in a fault."""
+    refuses_cordoned: bool  # no assignment names a wholly cordoned broker (4.4)
+    limits_added_partitions: bool  # over 10,000 new partitions are refused by name (4.4)
 
 
 def rules_of(version: str) -> VersionRules:
@@ -147,8 +140,7 @@ def rules_of(version: str) -> VersionRules:
 
 ALL = "*"  # the throttled list that stands for every replica of a topic
 
-_EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
-"""The resource whose settings hold on each broker without its own."""
+_EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")  # holds on each broker without its own
 
 
 _UNSET = dict.fromkeys(REPLICAS, Setting("", ConfigSource.DEFAULT))
@@ -189,7 +181,6 @@ class Configs:
         self._dynamic.pop(topic_resource(topic), None)
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
-        """Change settings, all of one resource together or not at all, in Kafka's words."""
         grouped = group_by_resource(changes).items()
         return {resource: self._alter(resource, own) for resource, own in grouped}
 
@@ -320,7 +311,6 @@ class Configs:
         return None if kept < 0 else kept
 
     def throttled(self, topic: str, key: str) -> frozenset[tuple[int, int]] | str:
-        """Return the throttled replicas of a topic as (partition, broker), or `ALL`."""
         listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
         if listed == [ALL]:
             return ALL

@@ -34,8 +34,7 @@ from ktui.simulated.controller.records import (
 from ktui.simulated.controller.schema import MIN_ISR
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
-RECORDS = 10_000
-"""Records that one request may produce; partitions beyond this limit are not altered."""
+RECORDS = 10_000  # that one request may produce; partitions beyond it are not altered
 
 ELECTIONS = 1_000
 
@@ -52,7 +51,6 @@ class Controller:
         self._records = Records(notify, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules, self._members.registered)
         self._working = {broker.id: {*broker.log_dir_paths} for broker in spec.brokers}
-        """The log dirs of each broker that have not failed."""
 
     @property
     def topics(self) -> Mapping[str, TopicRecords]:
@@ -126,7 +124,6 @@ class Controller:
         return self._members.stopping(broker)
 
     def fence(self, broker: int) -> None:
-        """Fence a broker: remove it from every ISR, and elect other leaders."""
         if not self.is_fenced(broker):
             self._members.fence(broker)
             self._remove_from_isrs(broker)

@@ -27,8 +27,7 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     elr: tuple[int, ...] = ()  # eligible leader replicas (KIP-966)
-    last_known_leader: int | None = None
-    """The leader that a partition without ISR and ELR waits for (KIP-966's balanced recovery)."""
+    last_known_leader: int | None = None  # of a partition without ISR and ELR (KIP-966)
     offline: tuple[int, ...] = ()  # the replicas whose log dir has failed (KIP-858)
 
     @property
@@ -51,8 +50,7 @@ class Membership:
     def __init__(self, brokers: Iterable[int], down: Collection[int] = ()) -> None:
         self.registered = set(brokers)
         self.active = self.registered - set(down)
-        self.fenced = set(down)
-        """The brokers that are down or not yet up, and the unregistered ones."""
+        self.fenced = set(down)  # down, not yet up, or unregistered
         self._stopping: set[int] = set()
 
     def may_lead(self, broker: int) -> bool:
@@ -109,8 +107,7 @@ class TopicRecords(msgspec.Struct):
             self.slots *= 2
 
 
-_KNUTH = 2**64 - 7_046_029_254_386_353_131
-"""Kafka multiplies hash codes with it and takes the highest of 64 bits for the slot."""
+_KNUTH = 2**64 - 7_046_029_254_386_353_131  # multiplies hash codes; the highest bits are the slot
 
 NextRecord = tuple[TopicPartition, Registration]
 
@@ -126,7 +123,6 @@ class Records:
         self.reassigning: dict[TopicPartition, Registration] = {}
         self.leaderless: dict[TopicPartition, None] = {}
         self.imbalanced: dict[TopicPartition, None] = {}
-        """Partitions not led by their preferred leader, in the order in which that came about."""
 
     def get(self, tp: TopicPartition) -> Registration | None:
         topic = self.topics.get(tp.topic)

@@ -31,10 +31,8 @@ _THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
 class SettingType(msgspec.Struct, frozen=True):
     """The type of a setting."""
 
-    problem: Callable[[str, str], str]
-    """Function of a key and a value that returns Kafka's words for an error; empty if none."""
-    default: tuple[str, ...] | None = None
-    """The default of a list, the type that APPEND and SUBTRACT work on; None for other types."""
+    problem: Callable[[str, str], str]  # a key and a value to Kafka's words for an error
+    default: tuple[str, ...] | None = None  # of a list, for APPEND and SUBTRACT
 
 
 def parts(value: str) -> list[str]:
@@ -139,8 +137,7 @@ TOPIC: Mapping[str, SettingType] = {
         ),
         _TEXT,
     ),
-}
-"""The settings that a topic may have, by name. Only the first seven affect a simulation."""
+}  # the settings that a topic may have, by name. Only the first seven affect a simulation
 
 BROKER: Mapping[str, SettingType] = {
     LEADER_RATE: _RATE,
@@ -151,8 +148,7 @@ BROKER: Mapping[str, SettingType] = {
     "log.retention.bytes": _LONG,
     "log.cleanup.policy": SettingType(_policy, default=("delete",)),
     CORDONED: SettingType(_any, default=()),
-}
-"""The settings of brokers that are checked; a broker accepts settings with unknown names."""
+}  # the settings of brokers that are checked; a broker accepts settings with unknown names
 
 BROKER_NAMES = {CLEANUP: "log.cleanup.policy", RETENTION: "log.retention.bytes"}
 
@@ -163,7 +159,6 @@ LAG_TIME = "replica.lag.time.max.ms"
 TIERING = "remote.log.storage.system.enable"
 
 STATIC = frozenset({REBALANCE, REBALANCE_INTERVAL, FETCH_BACKOFF, LAG_TIME, TIERING})
-"""Broker settings that only a restart changes."""
 
 
 ConfigValues = dict[str, str]

@@ -33,7 +33,6 @@ class TideFactors:
         return self._factors[self._reach(at_s)] if self.turns else 1.0
 
     def integral(self, at_s: float) -> float:
-        """Return the seconds of average traffic from the first moment to `at_s`."""
         if not self.turns:
             return at_s
         slot = self._reach(at_s)
@@ -62,8 +61,7 @@ class TrafficMoment:
 
     def move_to(self, now_s: float) -> None:
         self.now_s = now_s
-        self.tide_s = self._tides.integral(now_s)
-        """Seconds of average traffic since the first moment."""
+        self.tide_s = self._tides.integral(now_s)  # of average traffic since the first moment
         self.factor = self._tides.factor(now_s)
 
 

@@ -30,7 +30,6 @@ class Followers:
         self.ledger = Ledger(hosts)
         self.channels = Channels(lambda key: resources(hosts, key))
         self.outside: dict[tuple[TopicPartition, int], Log] = {}
-        """Replicas in step that are not in the ISR yet."""
         self._number = itertools.count()
         self._watched: list[tuple[float, int, Flow]] = []
         self._starting: list[tuple[float, int, Flow]] = []
@@ -59,7 +58,6 @@ class Followers:
         self.resume(log)
 
     def pause(self, log: Log) -> None:
-        """Stop a log's traffic, before a change to something that the traffic depends on."""
         self._take_out(log)
         for flow in log.flows():
             self.channels.stop(flow, self._moment)

@@ -77,8 +77,7 @@ class Ledger:
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:
-        self.into = dict.fromkeys(brokers, 0.0)
-        """Rate into each broker and onto its disk, from producers and as a follower."""
+        self.into = dict.fromkeys(brokers, 0.0)  # onto each disk, from producers and as a follower
         self.produced = dict.fromkeys(self.into, 0.0)
         self.out = dict.fromkeys(self.into, 0.0)
         self.follower_listed = dict.fromkeys(self.into, 0.0)
@@ -106,12 +105,10 @@ class Ledger:
         log.growth = 0.0
 
     def held(self, broker: int, tide_s: float) -> float:
-        """Return the bytes that a broker holds of logs that it is in step with."""
         self._stop_full(tide_s)
         return self._held[broker] + self._growth[broker] * tide_s
 
     def growth(self, broker: int) -> float:
-        """Return the growth of `held`, in bytes per second of average traffic."""
         return self._growth[broker]
 
     def _count(self, log: Log, tide_s: float, sign: int) -> None:
@@ -142,7 +139,6 @@ class Ledger:
             self._growth[broker] += growth
 
     def _stop_full(self, tide_s: float) -> None:
-        """Stop the growth of logs that have reached retention.bytes."""
         while self._filling and self._filling[0][0] <= tide_s:
             log = heapq.heappop(self._filling)[2]
             full_at = log.full_at()
@@ -172,8 +168,7 @@ class Host:
         self.leader_throttle = ReplicationThrottle()
         self.log_dir_throttle = ReplicationThrottle()
         self.log_dirs = LogDirs(spec.log_dir_paths)
-        self.flows: dict[Flow, None] = {}
-        """The broker's replicas that are not in step, and its copies in other log dirs."""
+        self.flows: dict[Flow, None] = {}  # not in step, or copies in other log dirs
 
     @property
     def into(self) -> float:
@@ -237,7 +232,6 @@ class Disks:
 
     @property
     def close(self) -> bool:
-        """Whether some disk is so full that every change of the traffic matters."""
         return bool(self._nearly_full)
 
     def used(self, broker: int) -> float:
@@ -264,7 +258,6 @@ class Disks:
         return min(self._check_s.values(), default=math.inf)
 
     def full(self) -> list[int]:
-        """Return the brokers whose disks have just become full."""
         due = [b for b, at_s in self._check_s.items() if at_s <= self._moment.now_s]
         full = [b for b in due if self._hosts[b].up and self._room(b) < _FULL]
         self._reported.update(full)

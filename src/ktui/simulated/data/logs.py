@@ -50,8 +50,7 @@ class ReplicationThrottle:
 
     def __init__(self) -> None:
         self.rate = math.inf
-        self.opens_s = 0.0
-        """The second until which nothing flows, because the window's average exceeds the rate."""
+        self.opens_s = 0.0  # until then nothing flows: the window's average exceeds the rate
         self._excess = _Excess(0.0, 0.0)
 
     def set_rate(self, rate: float | None, flowing: float, now_s: float) -> None:
@@ -91,8 +90,7 @@ class TopicLogs:
     def __init__(self, spec: TopicSpec, topic_id: str) -> None:
         self.spec = spec
         self.id = topic_id
-        self.inbound = spec.inbound
-        """Average bytes per second that producers write to each partition that is added."""
+        self.inbound = spec.inbound  # average bytes a second, to each partition that is added
         keep = int(spec.configs.get("retention.bytes", -1))
         self.retention: int | None = None if keep < 0 else keep
         self.leaders_listed: ThrottledReplicas = NOWHERE
@@ -105,7 +103,6 @@ class TopicLogs:
             log.rate = rate
 
     def add(self, partition: int, record: Registration) -> Log:
-        """Add the log of a partition; one that the topic did not begin with is empty."""
         spec, began = self.spec, partition < len(self.spec.replicas)
         log = Log(self, partition, record, float(spec.size(partition)) if began else 0.0)
         log.rate = spec.inbounds[partition] if began and spec.inbounds else self.inbound
@@ -128,14 +125,11 @@ class Log(msgspec.Struct, gc=False, eq=False):
     end: float  # end position at `at`, in bytes
     at: float = 0.0
     start: float = 0.0
-    rate: float = 0.0
-    """Average bytes per second that producers write, while there is a leader that is up."""
+    rate: float = 0.0  # average bytes a second that producers write while a leader is up
     writing: bool = False
-    growth: float = 0.0
-    """Bytes per second of average traffic by which the log grows, as counted in the ledger."""
+    growth: float = 0.0  # average bytes a second by which the log grows, as the ledger counts it
     apart: dict[int, Flow] | None = None  # the replicas that are not in step, by broker
-    futures: dict[int, Flow] | None = None
-    """The copies of replicas that move to another log dir, by broker."""
+    futures: dict[int, Flow] | None = None  # copies of replicas that move to another log dir
 
     @property
     def tp(self) -> TopicPartition:
@@ -186,11 +180,9 @@ class Flow(msgspec.Struct, eq=False):
 
     log: Log
     broker: int
-    position: float
-    """End position, in bytes, when the channel had served `base` bytes to each of its flows."""
+    position: float  # end, in bytes, when the channel had served `base` bytes to each flow
     behind_since_s: float
-    path: str | None = None
-    """The log dir of the copy; None for a replica that copies from its leader."""
+    path: str | None = None  # the log dir of a copy; None for a replica that copies from its leader
     channel: FlowChannel | None = None
     base: float = 0.0
     starts_s: float = 0.0

@@ -25,14 +25,10 @@ class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
 
     rest_s: float = 0.0095  # median seconds of a produce request while nothing else is done
     rest_p99_s: float = 0.019  # the 99th percentile of the same
-    growth: float = 3.9
-    """The logarithm of how many times as high that percentile is where a broker is always busy."""
-    most_busy: float = 0.98
-    """No broker is busier: those that copy ask for more only once they have an answer."""
-    backoff_alone: float = 0.9
-    """The chance that a follower learns of a new leader epoch too early, for a lone partition."""
-    backoff_power: float = 0.6
-    """Of n epochs that rise together, each has a chance n to the power of this times lower."""
+    growth: float = 3.9  # log of how many times as high it is where a broker is always busy
+    most_busy: float = 0.98  # no broker is busier: who copies asks for more only after an answer
+    backoff_alone: float = 0.9  # the chance that a follower learns of an epoch too early, for one
+    backoff_power: float = 0.6  # of n epochs rising together, each has a chance n^this times lower
     held_back_s: tuple[float, float] = (1.0, 9.0)
     """Seconds for which a broker holds back a replica in sync, once its throttle is used up."""
 
@@ -45,7 +41,6 @@ class Latency(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """The standard deviation of the logarithm of the seconds."""
         return max(_LEAST_SPREAD, math.log(self.p99_s / self.median_s) / Z99)
 
     def drawn_s(self, chance: random.Random) -> float:

@@ -221,14 +221,12 @@ class Replication:
         return ReplicaDir(path, self.size(tp, broker), future)
 
     def end(self, tp: TopicPartition, broker: int) -> int | None:
-        """Return a replica's log end offset, in messages; None if there is no such replica."""
         log = self._held(tp, broker)
         if log is None:
             return None
         return int(self._position(log, broker) / log.topic.spec.message_bytes)
 
     def start(self, tp: TopicPartition) -> int:
-        """Return a partition's log start offset, in messages."""
         log = self._topics[tp.topic].logs[tp.partition]
         return int(log.start_at(self._moment.tide_s) / log.topic.spec.message_bytes)
 
@@ -262,7 +260,6 @@ class Replication:
         return self._sharing.copied()
 
     def busy(self) -> dict[int, float]:
-        """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         self.next_event_s()
         return self._sharing.busy()
 

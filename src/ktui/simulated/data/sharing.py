@@ -122,7 +122,6 @@ class Sharing:
         return into
 
     def busy(self) -> dict[int, float]:
-        """Return the share of its capacity that each broker's machine uses, from 0 to 1."""
         factor, ledger = self._moment.factor, self._ledger
         into = {broker: rate * factor for broker, rate in ledger.into.items()}
         out = {broker: rate * factor for broker, rate in ledger.out.items()}

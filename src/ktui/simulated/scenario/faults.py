@@ -44,8 +44,7 @@ CALLS = frozenset(
     for port in (ClusterReader, ClusterWriter)
     for name in vars(port)
     if not name.startswith("_") and name != "aclose"
-)
-"""The calls that a principal can be denied: the methods of both ports."""
+)  # the calls that a principal can be denied: the methods of both ports
 
 
 class SlowPart(ScenarioSection, frozen=True, kw_only=True):

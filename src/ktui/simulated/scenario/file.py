@@ -19,8 +19,7 @@ from ktui.simulated.layout import VERSIONS, ClusterSpec, ScheduledEvent
 from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import KeyPath, YamlFile
 
-FASTEST = 100.0
-"""Highest speed, in the cluster's seconds per real second. Nobody can follow anything faster."""
+FASTEST = 100.0  # the cluster's seconds per real second; nobody can follow more
 
 
 class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +28,7 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     targets: dict[TopicPartition, tuple[int, ...]]
     """Final replicas in order, the preferred leader first; only partitions that change."""
     start_s: float = 0.0
-    throttle: float | None = None
-    """Bytes per second that each broker may receive for the replicas being added."""
+    throttle: float | None = None  # bytes a second that each broker receives for added replicas
 
 
 class RatesFrom(enum.StrEnum):
@@ -46,13 +44,10 @@ class SnapshotRates(msgspec.Struct, frozen=True, kw_only=True):
     slow: float
     usual: float
     fast: float
-    half_at: float = 0.0
-    """The number of replicas at once that takes in half of it; 0 where any number takes in all."""
-    most_at: int | None = None
-    """The number of replicas at once beyond which more bring no more; None without an end."""
+    half_at: float = 0.0  # replicas at once that take in half; 0 where any number takes all
+    most_at: int | None = None  # replicas at once beyond which more bring no more
     throttled: float = 1.0  # the share of a replication throttle that it takes in
-    of: Mapping[int, float] = {}
-    """The usual rate of each broker that has another one; in a file, it is its `copy-in`."""
+    of: Mapping[int, float] = {}  # of brokers that differ; in a file, `copy-in`
     source: RatesFrom
 
 

@@ -25,8 +25,7 @@ from ktui.simulated.scenario.world import World, check_broker_settings, read_clu
 from ktui.yamlfile import read_yaml
 
 DEFAULT = "drain-a-broker"
-MOST_BYTES = 64 * MIB
-"""Most bytes of a file: a cluster of the most partitions needs about a third of that."""
+MOST_BYTES = 64 * MIB  # of a file; a cluster of the most partitions needs a third of that
 _FOLDER = Path(str(importlib.resources.files("ktui"))) / "simulated" / "scenarios"
 
 

@@ -9,8 +9,7 @@ from itertools import chain, zip_longest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.layout import TopicSpec
 
-Racks = Mapping[int, str | None]
-"""Every broker of a cluster with its rack, or None if the rack is unknown."""
+Racks = Mapping[int, str | None]  # every broker with its rack, None if that is unknown
 
 
 def alternate_racks(racks: Racks) -> list[int]:

@@ -147,8 +147,7 @@ _MACHINE = {
     "copy_most_at": "copy_most_at",
     "throttle_share": "throttle_share",
     "disk": "disk_bytes",
-}
-"""Capacities of a machine: from the key in the file to the field of `BrokerSpec`."""
+}  # capacities of a machine: from the key in the file to the field of `BrokerSpec`
 
 
 def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:

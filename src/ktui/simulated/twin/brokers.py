@@ -56,8 +56,7 @@ def _whole(bytes_s: float) -> float:
 
 
 SESSION_TIMEOUT = "broker.session.timeout.ms"
-OF_ONE_BROKER = (*RATES, LOG_DIR_RATE)
-"""The settings that may differ from broker to broker in a twin."""
+OF_ONE_BROKER = (*RATES, LOG_DIR_RATE)  # may differ from broker to broker in a twin
 OF_ALL_BROKERS = (
     schema.MIN_ISR,
     schema.UNCLEAN,
@@ -68,8 +67,7 @@ OF_ALL_BROKERS = (
     schema.FETCH_BACKOFF,
     schema.LAG_TIME,
     SESSION_TIMEOUT,
-)
-"""The settings that are the same on all brokers of a twin."""
+)  # the settings that are the same on all brokers of a twin
 
 
 class TwinSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +140,6 @@ def _of_broker(found: Mapping[str, Setting], log_dirs: tuple[LogDir, ...]) -> di
 
 
 def _of_all(brokers: Mapping[int, Mapping[str, Setting]]) -> tuple[Mapping[str, str], list[str]]:
-    """Return the most common values, and the settings in which brokers differ."""
     shared: dict[str, str] = {}
     differing: list[str] = []
     for key in OF_ALL_BROKERS:

@@ -117,8 +117,7 @@ def _check_room(scope: Scope) -> None:
 
 _MOST_NAMED = 5
 
-Hide = Callable[[str, str], str]
-"""Returns what stands for a name of some kind: of a `topic`, a `rack` or the `cluster`."""
+Hide = Callable[[str, str], str]  # kind (`topic`, `rack`, `cluster`) and name to another
 
 
 def keep(_kind: str, name: str) -> str:
@@ -131,8 +130,7 @@ class ClusterTwin(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: ClusterSpec
     info: SnapshotInfo
-    notes: tuple[str, ...] = ()
-    """What is assumed, and what is left out, a sentence each; with the real names."""
+    notes: tuple[str, ...] = ()  # what is assumed or left out, a sentence each; with real names
 
 
 class ClusterRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,8 +139,7 @@ class ClusterRead(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterDescription
     answer: PlacementAnswer
     scope: Scope
-    written: Mapping[str, Sequence[float | None]]
-    """Bytes a second to each partition of a topic; None where not known."""
+    written: Mapping[str, Sequence[float | None]]  # bytes a second
     measured: bool
     message_sizes: Mapping[str, int | None]
     settings: TwinSettings

@@ -205,7 +205,6 @@ def _healthy(state: PartitionState, online: frozenset[int]) -> bool:
 
 
 def _isr(state: PartitionState, members: Brokers, online: frozenset[int]) -> Brokers:
-    """Return the replicas in sync; without a live one, those that were in sync last."""
     live = tuple(b for b in state.isr if b in members and b in online)
     if live:
         return live
