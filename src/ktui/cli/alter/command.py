@@ -64,7 +64,7 @@ def dry_run_text(change: TopicChange, dry_run: DryRun | None) -> str:
     return f"{lines}\n\n{'Nothing was sent.' if dry_run is None else of_run.dry_run_text(dry_run)}"
 
 
-def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> str:
+def _dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> str:
     """Describe for scripts what would be sent; `run` is null if no replicas move."""
     placed = change.placed or [None] * change.adds
     answer = {
@@ -79,8 +79,7 @@ def dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> s
     return encode(answer)
 
 
-def added_text(change: TopicChange) -> str:
-    """Report partitions that have been added."""
+def _added_text(change: TopicChange) -> str:
     added = as_count(change.adds, "partition")
     return f"{change.topic}: {added} added. It has {as_count(change.count, 'partition')} now"
 
@@ -317,7 +316,7 @@ class _Alteration:
     def show(self) -> NoReturn:
         dry_run = None if self._start is None else dry_run_of(self._start)
         if self._how.json:
-            click.echo(dry_run_json(self._target.cluster.name, self._change, dry_run))
+            click.echo(_dry_run_json(self._target.cluster.name, self._change, dry_run))
         else:
             click.echo(dry_run_text(self._change, dry_run))
         sys.exit(BAD_PLAN if dry_run is not None and dry_run.problems else 0)
@@ -364,7 +363,7 @@ class _Alteration:
             replicas = {tp: state.replicas for tp, state in now.partitions.items()}
             click.echo(added_json(self._change, replicas))
         else:
-            click.echo(added_text(self._change))
+            click.echo(_added_text(self._change))
 
     async def _added(self) -> TopicNow:
         async with self._target.cluster.ports() as (reader, writer):

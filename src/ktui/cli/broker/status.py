@@ -79,11 +79,10 @@ _HEADER = ("TOPIC", "REPLICAS", "SIZE", "LEADS", "PREFERRED", "WHY THEY ARE THER
 
 def status_text(status: BrokerStatus, *, most: int | None) -> str:
     """Describe a broker, its log dirs, and at most so many of its topics; None for all."""
-    return "\n".join(map(clean_line, _lines(status, most)))
+    return "\n".join(map(_clean_line, _lines(status, most)))
 
 
-def clean_line(text: str) -> str:
-    """Escape control characters in each line of a text."""
+def _clean_line(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 

@@ -58,7 +58,7 @@ _SLOW_BROKER_S = 2.0
 """Seconds that one poll waits for a slow broker's settings."""
 
 
-def cancel_on_cluster(
+def _cancel_on_cluster(
     choice: ClusterChoice, state: StateDir, request: CancelRequest, *, json: bool
 ) -> NoReturn:
     """Cancel the reassignments of a cluster, and end the program.
@@ -128,8 +128,7 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
     _open(started.cluster_id, state, json=json)
 
 
-def open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
-    """Open the gate of the cluster that the options name."""
+def _open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
     _open(asyncio.run(read_cluster_id(choice.cluster())), state, json=json)
 
 
@@ -146,7 +145,7 @@ def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
         )
 
 
-def cancel_run(
+def _cancel_run(
     run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir, *, json: bool
 ) -> None:
     """Show the preview of a cancel and, unless this is a dry run, carry the cancel out."""
@@ -370,12 +369,12 @@ def command(
         if request is None:
             open_gate(run, state, json=json)
         else:
-            cancel_run(run, request, choice, state, json=json)
+            _cancel_run(run, request, choice, state, json=json)
     elif request is None:
-        open_gate_of_cluster(choice, state, json=json)
+        _open_gate_of_cluster(choice, state, json=json)
     else:
         _check_on_cluster(request)
-        cancel_on_cluster(choice, state, request, json=json)
+        _cancel_on_cluster(choice, state, request, json=json)
 
 
 def _check_on_cluster(request: CancelRequest) -> None:

@@ -128,7 +128,7 @@ def choose_cluster(
     --bootstrap-server and --context. So an option's credentials go to no cluster but its own.
     """
     config = load_config()
-    bootstrap_server, command_config, context_name = resolve_names(
+    bootstrap_server, command_config, context_name = _resolve_names(
         bootstrap_server, command_config, context_name
     )
     if context_name is None and bootstrap_server is None and command_config is None:
@@ -144,7 +144,7 @@ def choose_cluster(
     )
 
 
-def resolve_names(
+def _resolve_names(
     bootstrap_server: str | None, command_config: Path | None, context_name: str | None
 ) -> tuple[str | None, Path | None, str | None]:
     """Return the names of the cluster: the options, or else the environment."""
@@ -250,7 +250,7 @@ class ClusterChoice(NamedTuple):
             BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed
                 has a read-only context.
         """
-        chosen = ClusterChoice(*resolve_names(*self))
+        chosen = ClusterChoice(*_resolve_names(*self))
         cluster = chosen.cluster()
         if changes and cluster.context.read_only:
             raise BadInput(

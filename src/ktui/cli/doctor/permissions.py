@@ -17,10 +17,9 @@ from ktui.planning.check.findings import Finding, NeededPermission, Severity, mi
 from ktui.planning.throttle_rates import ThrottleRates
 
 
-async def find_missing_permissions(
+async def _find_missing_permissions(
     need: NeededPermission, cluster: Cluster, topics: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Find the permissions that are missing on a cluster, on topics and on that of a canary."""
     permitted = await read_permissions(cluster, topics)
     obstacles = await read_obstacles(cluster, need.canary)
     return missing_permissions(permitted, obstacles, need)
@@ -64,4 +63,4 @@ async def find_missing_for_throttle(
         canary="" if rates is None else run.options.canary_of(run.name, rates),
     )
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
-    return await find_missing_permissions(need, cluster, topics)
+    return await _find_missing_permissions(need, cluster, topics)

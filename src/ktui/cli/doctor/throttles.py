@@ -63,14 +63,13 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
 def _down(down: Sequence[int]) -> Iterator[DoctorFinding]:
     if down:
         yield warning(
-            f"could not read {unread_brokers(down)}",
+            f"could not read {_unread_brokers(down)}",
             "A rate that is set there binds again once the broker is back. "
             "`ktui doctor --clear-throttles` deletes it through a controller, if nobody needs it.",
         )
 
 
-def unread_brokers(down: Sequence[int]) -> str:
-    """Name the brokers that are down, whose throttles nobody can read."""
+def _unread_brokers(down: Sequence[int]) -> str:
     verb = "is" if len(down) == 1 else "are"
     return f"the throttles of {join_named('broker', down, most=20)}, which {verb} down"
 
@@ -93,13 +92,12 @@ def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
             by_broker[bound.replica.broker].add(bound)
     for _, theirs in sorted(by_broker.items()):
         topics = name_some("topic", sorted({each.replica.tp.topic for each in theirs}))
-        yield f"{who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
+        yield f"{_who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
     if any(not throttle.binds for throttle in kept):
         yield "replicas may be catching up under throttles: not every partition could be read"
 
 
-def who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
-    """Name the brokers that have replicas out of sync, each with the number of partitions."""
+def _who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
     partitions: defaultdict[int, set[object]] = defaultdict(set)
     for each in bound:
         partitions[each.replica.broker].add(each.replica.tp)
@@ -253,7 +251,7 @@ def _reason(throttle: FoundThrottle, down: Collection[int]) -> str:
         case ThrottleReason.WAITING_RUN:
             return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
         case ThrottleReason.CATCHING_UP:
-            return who_catches_up(throttle.binds, down)
+            return _who_catches_up(throttle.binds, down)
         case ThrottleReason.INHERITED:
             return f"it is not set here: {throttle.setting.source}"
         case _:
@@ -265,7 +263,7 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
     for sentence in cleared.scan.unread:
         yield f"could not read: {sentence}"
     if cleared.scan.down:
-        yield f"could not read: {unread_brokers(cleared.scan.down)}"
+        yield f"could not read: {_unread_brokers(cleared.scan.down)}"
     if cleared.stray:
         rows = [_row(throttle) for throttle in cleared.stray]
         yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
@@ -328,7 +326,7 @@ def cleared_json(cluster: str, cleared: ClearResult) -> dict[str, object]:
         "taken_off": [_throttle_json(t) for t in cleared.stray if t not in cleared.left],
         "kept": [_throttle_json(t, _reason(t, down)) for t in cleared.kept],
         "left": [_throttle_json(t, why) for t, why in cleared.left.items()],
-        "unread": [*cleared.scan.unread, *([unread_brokers(down)] if down else ())],
+        "unread": [*cleared.scan.unread, *([_unread_brokers(down)] if down else ())],
         "not_at_rest": cleared.changes,
     }
 

@@ -61,10 +61,10 @@ def parse_until(text: str | None, now: datetime) -> datetime | None:
     Args:
         text: the option; `15:00` means the next such time.
     """
-    return None if text is None else parse_moment_option(OPTION, text, now)
+    return None if text is None else _parse_moment_option(OPTION, text, now)
 
 
-def parse_moment_option(option: str, text: str, now: datetime) -> datetime:
+def _parse_moment_option(option: str, text: str, now: datetime) -> datetime:
     """Read the time to come that an option gives."""
     moment = _next(text.strip(), now) or parse_moment(text.strip())
     if moment is None:
@@ -245,7 +245,7 @@ def _schedule(
 def _moment(option: str, text: str | None) -> datetime | UnsetType | None:
     if text is None:
         return UNSET
-    return None if text == NONE else parse_moment_option(option, text, SystemClock().now())
+    return None if text == NONE else _parse_moment_option(option, text, SystemClock().now())
 
 
 def _by(by: str | None, within: str | None) -> datetime | UnsetType | None:

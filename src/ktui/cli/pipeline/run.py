@@ -40,9 +40,7 @@ _EVERY = "60s"
 _MOST_SHOWN = 50
 
 
-class MomentType(click.ParamType[datetime]):
-    """A date, or a date and time; local time unless an offset is given."""
-
+class _MomentType(click.ParamType[datetime]):
     name = "moment"
 
     def convert(
@@ -79,10 +77,10 @@ class MomentType(click.ParamType[datetime]):
     help="Only segments of this cluster; may be repeated.",
 )
 @click.option(
-    "--since", type=MomentType(), metavar="TIME", help="Only segments with data at or after TIME."
+    "--since", type=_MomentType(), metavar="TIME", help="Only segments with data at or after TIME."
 )
 @click.option(
-    "--until", type=MomentType(), metavar="TIME", help="Only segments with data at or before TIME."
+    "--until", type=_MomentType(), metavar="TIME", help="Only segments with data at or before TIME."
 )
 @click.option(
     "--follow",
@@ -146,7 +144,7 @@ def command(  # noqa: PLR0913 - an option each
     ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)
-    click.echo("\n".join(outcome_lines(outcome, request.lake)))
+    click.echo("\n".join(_outcome_lines(outcome, request.lake)))
     if outcome.insights is not None and share is not None:
         publish_insights(outcome.insights, share)
     for problem in outcome.problems[:_MOST_SHOWN]:
@@ -182,8 +180,7 @@ def _follow(
         printer.ended()
 
 
-def outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
-    """Describe what a run did."""
+def _outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
     if outcome.read:
         segments = as_count(outcome.read, "new segment")
         clusters = as_count(len(outcome.clusters), "cluster")

@@ -37,8 +37,7 @@ output_option = click.option(
 )
 
 
-def run_from_journal(state: StateDir, name: str) -> Run:
-    """Return a run as its journal has it, with a warning if the journal is damaged."""
+def _run_from_journal(state: StateDir, name: str) -> Run:
     found = RunClient.find(state, name).read()
     _warn_of(found.run, found.damage)
     return found.run
@@ -74,7 +73,7 @@ def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None
     `ktui cancel RUN --rollback` does that. Partitions of deleted topics are left out. Exit code 2
     if no partition is left: a plan cannot be empty.
     """
-    plan = rollback_plan(run_from_journal(state, name))
+    plan = rollback_plan(_run_from_journal(state, name))
     if not plan.partitions:
         raise RunRefused(f"run {name} has no partition to roll back. See: ktui status {name}")
     output_plan(plan, output)
@@ -121,7 +120,7 @@ def remaining_command(name: str, *, output: Path | None, state: StateDir) -> Non
     Partitions that were stopped or rolled back are included. Partitions of deleted topics are left
     out. Exit code 2 if no partition is left: a plan cannot be empty.
     """
-    plan = remaining(run_from_journal(state, name))
+    plan = remaining(_run_from_journal(state, name))
     if not plan.partitions:
         raise RunRefused(f"nothing is left of run {name}. See its outcome: ktui status {name}")
     output_plan(plan, output)

@@ -89,9 +89,7 @@ _WHY = {
 """The same reasons, with the options that they are about."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan that was made and checked."""
-
+class _Made(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """What was wanted: drain broker 3."""
     amount: Callable[[int], str]
@@ -104,7 +102,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     start: str
 
 
-def made_json(made: Made) -> str:
+def made_json(made: _Made) -> str:
     """Return a plan that was made as one JSON object."""
     change = made.change
     return encode(
@@ -127,13 +125,12 @@ def made_json(made: Made) -> str:
     )
 
 
-def made_text(made: Made) -> str:
-    """Report what moves, before and after, room, time, and what is left undone."""
+def _made_text(made: _Made) -> str:
     preview = made.preview
     blocks = [
         [_headline(made)],
         finding_lines(preview),
-        before_after_lines(made.change),
+        _before_after_lines(made.change),
         room_lines(preview),
         [f"time  {time_text(preview)}"] if preview.moves else [],
         left_lines(made.made.left, made.amount),
@@ -142,7 +139,7 @@ def made_text(made: Made) -> str:
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
 
 
-def _headline(made: Made) -> str:
+def _headline(made: _Made) -> str:
     change = made.change
     copied = (
         f"{as_count(change.replicas, 'replica')} to copy ({as_bytes(change.bytes)})"
@@ -181,8 +178,7 @@ _FIGURES = tuple(
 )
 
 
-def before_after_lines(change: BeforeAfter) -> list[str]:
-    """Show what every broker has before and after, and every rack."""
+def _before_after_lines(change: BeforeAfter) -> list[str]:
     racked = (_RACK,) if change.racks else ()
     lines = table_of((_BROKER, *racked, *_FIGURES), change.brokers).splitlines()
     if change.racks:
@@ -210,7 +206,7 @@ NOT_ALL = 3
 """The exit code of a plan that leaves something of the intention undone."""
 
 
-def make_plan(
+def _make_plan(
     intent: Intent,
     values: Values,
     wanted: MakeOptions,
@@ -240,7 +236,7 @@ def make_plan(
     how = msgspec.structs.replace(how, limits=limits)
     name = wanted.output or Path(intent.run_name(values))
     run = default_name(name)
-    whole = Made(
+    whole = _Made(
         words=words,
         amount=amount,
         wishes=wishes,
@@ -284,7 +280,7 @@ def in_its_order(
     return given if "order" in given else {**given, "order": Order.PLAN.value}
 
 
-def _write(whole: Made, wanted: MakeOptions) -> None:
+def _write(whole: _Made, wanted: MakeOptions) -> None:
     """Write a plan and its summary. A plan with a problem is only shown, and only with --json."""
     if wanted.json:
         click.echo(made_json(whole))
@@ -296,7 +292,7 @@ def _write(whole: Made, wanted: MakeOptions) -> None:
     if wanted.output is not None or not wanted.json:
         output_plan(whole.made.plan, wanted.output)
     if not wanted.json:
-        print_note(made_text(whole))
+        print_note(_made_text(whole))
 
 
 TOPIC = "TOPIC"
@@ -377,7 +373,7 @@ def _command(intent: Intent) -> click.Command:
         if names_topics:
             wanted = msgspec.structs.replace(wanted, topics=values["topics"])
         topics_by = TOPIC if names_topics else "--topics"
-        make_plan(intent, values, wanted, how, allowed=allowed, topics_by=topics_by)
+        _make_plan(intent, values, wanted, how, allowed=allowed, topics_by=topics_by)
 
     has_file = any(field.metavar == "FILE" for field in fields)
     ending = _ENDING.format(file="to the file of -o" if has_file else "FILE")

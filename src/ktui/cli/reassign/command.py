@@ -36,9 +36,7 @@ class BadArguments(Exception):
     """Arguments that are refused; the message is the tool's, where it has one."""
 
 
-class GivenOption(NamedTuple):
-    """An option as it stands on the command line."""
-
+class _GivenOption(NamedTuple):
     name: str
     value: str | None
     """None for a flag, and for an optional argument that is left out."""
@@ -47,7 +45,7 @@ class GivenOption(NamedTuple):
 class Arguments(msgspec.Struct, frozen=True):
     """The options of a command line."""
 
-    given: tuple[GivenOption, ...]
+    given: tuple[_GivenOption, ...]
     """In the order of the command line, with repeats."""
 
     def has(self, name: str) -> bool:
@@ -87,13 +85,13 @@ def parse(words: Sequence[str]) -> Arguments:
     all words after `--`.
     """
     rest = deque(words)
-    given: list[GivenOption] = []
+    given: list[_GivenOption] = []
     while rest and (word := rest.popleft()) != "--":
         if _looks_like_option(word):
             option, value = _split(word)
             if option.metavar and value is None:
                 value = _next_argument(option, rest)
-            given.append(GivenOption(option.name, value if option.metavar else None))
+            given.append(_GivenOption(option.name, value if option.metavar else None))
     return Arguments(tuple(given))
 
 

@@ -322,15 +322,14 @@ def start_as_run(arguments: Arguments) -> None:
     The exit code is 1 where `ktui start` has another one than 0; it has said why.
     """
     try:
-        start.main(start_words(arguments), "ktui start", standalone_mode=False)
+        start.main(_start_words(arguments), "ktui start", standalone_mode=False)
     except SystemExit as ended:
         raise click.exceptions.Exit(FAILED if ended.code else 0) from None
     except click.UsageError as wrong:  # such as a file that is a name of an option
         raise BadInput(wrong.format_message()) from None
 
 
-def start_words(arguments: Arguments) -> list[str]:
-    """Return the words of the `ktui start` that does the same."""
+def _start_words(arguments: Arguments) -> list[str]:
     words = [arguments.text("reassignment-json-file") or ""]
     for name in _SAME:
         value = arguments.text(name)

@@ -24,7 +24,7 @@ _UNTERMINATED = "Unterminated string"
 _TOO_DEEP = "The JSON is nested too deep"
 
 
-class JsonSyntaxProblem(ReassignProblem):
+class _JsonSyntaxProblem(ReassignProblem):
     """A text is not JSON."""
 
 
@@ -39,55 +39,50 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def parse_object(data: bytes) -> Mapping[str, Any]:
+def _parse_object(data: bytes) -> Mapping[str, Any]:
     """Parse the first JSON value of a file, which has to be an object."""
     text = data.decode(errors="replace")
     if not text:
-        raise JsonSyntaxProblem(
+        raise _JsonSyntaxProblem(
             "The input string shouldn't be empty\n at [Source: UNKNOWN; byte offset: #UNKNOWN]"
         )
     start = len(text) - len(text.lstrip(_SPACE))
     if start == len(text):
         raise ReassignProblem("Expected JSON object, received ")
-    return as_object(_first_value(text, start))
+    return _as_object(_first_value(text, start))
 
 
-def as_object(value: object) -> Mapping[str, Any]:
-    """Return a value that has to be an object."""
+def _as_object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ReassignProblem(f"Expected JSON object, received {_as_json(value)}")
     return value
 
 
-def as_array(value: object) -> list[Any]:
-    """Return a value that has to be an array of objects."""
+def _as_array(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise ReassignProblem(f"Expected JSON array, received {_as_json(value)}")
     return value
 
 
-def as_string(value: object) -> str:
-    """Return a value that has to be a string."""
+def _as_string(value: object) -> str:
     if not isinstance(value, str):
         raise _unexpected("String", value)
     return value
 
 
-def as_integer(value: object) -> int:
+def _as_integer(value: object) -> int:
     """Return a value that has to be an integer of 32 bits."""
     if type(value) is not int or not -LARGEST - 1 <= value <= LARGEST:
         raise _unexpected("Integer", value)
     return value
 
 
-def as_integers(value: object) -> tuple[int, ...]:
-    """Return a value that has to be an array of integers."""
-    return tuple(map(as_integer, _as_values(value)))
+def _as_integers(value: object) -> tuple[int, ...]:
+    return tuple(map(_as_integer, _as_values(value)))
 
 
-def as_strings(value: object) -> tuple[str, ...]:
-    """Return a value that has to be an array of strings."""
-    return tuple(map(as_string, _as_values(value)))
+def _as_strings(value: object) -> tuple[str, ...]:
+    return tuple(map(_as_string, _as_values(value)))
 
 
 def needed(fields: Mapping[str, Any], name: str) -> object:
@@ -111,7 +106,7 @@ def _as_json(value: object) -> str:
     try:
         return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except RecursionError:
-        raise JsonSyntaxProblem(_TOO_DEEP) from None
+        raise _JsonSyntaxProblem(_TOO_DEEP) from None
 
 
 def _first_value(text: str, start: int) -> object:
@@ -126,19 +121,19 @@ def _first_value(text: str, start: int) -> object:
         at = next(m.start() for m in _STRING_OR_CONSTANT.finditer(text) if m[0] == str(name))
         raise _bad_character(text, at, f"JSON has no {name}") from None
     except RecursionError:
-        raise JsonSyntaxProblem(_TOO_DEEP) from None
+        raise _JsonSyntaxProblem(_TOO_DEEP) from None
     except ValueError:
-        raise JsonSyntaxProblem("The JSON has a number of too many digits") from None
+        raise _JsonSyntaxProblem("The JSON has a number of too many digits") from None
     return value
 
 
-def _cut_off(text: str) -> JsonSyntaxProblem:
+def _cut_off(text: str) -> _JsonSyntaxProblem:
     place = _place(text, len(text))
-    return JsonSyntaxProblem(f"Unexpected end-of-input at {place}: the JSON is not complete")
+    return _JsonSyntaxProblem(f"Unexpected end-of-input at {place}: the JSON is not complete")
 
 
-def _bad_character(text: str, at: int, why: str) -> JsonSyntaxProblem:
-    return JsonSyntaxProblem(
+def _bad_character(text: str, at: int, why: str) -> _JsonSyntaxProblem:
+    return _JsonSyntaxProblem(
         f"Unexpected character ({_described(text[at])}) at {_place(text, at)}: {why}"
     )
 
@@ -211,18 +206,18 @@ def read_file(path: Path) -> bytes:
 
 def parse_reassignments(data: bytes) -> ReassignmentFile:
     """Parse a reassignment file."""
-    rows = _rows(parse_object(data), "partitions")
+    rows = _rows(_parse_object(data), "partitions")
     return ReassignmentFile(tuple(map(_reassignment_row, rows)))
 
 
 def parse_topics(data: bytes) -> tuple[str, ...]:
     """Parse a file of topics to move; each is named once."""
     try:
-        content = parse_object(data)
-    except JsonSyntaxProblem:
+        content = _parse_object(data)
+    except _JsonSyntaxProblem:
         raise ReassignProblem("The input string is not a valid JSON") from None
     rows = _rows(content, "topics")
-    topics = tuple(as_string(needed(as_object(row), "topic")) for row in rows)
+    topics = tuple(_as_string(needed(_as_object(row), "topic")) for row in rows)
     if repeated := ", ".join(sorted_topics(_repeated(topics))):
         raise ReassignProblem(
             f"List of topics to reassign contains duplicate entries: [{clean(repeated)}]"
@@ -258,19 +253,21 @@ def format_assignment(
 
 
 def _rows(content: Mapping[str, Any], key: str) -> list[Any]:
-    version = as_integer(content.get("version", VERSION))
+    version = _as_integer(content.get("version", VERSION))
     if version != VERSION:
         raise ReassignProblem(f"Not supported version field value {version}")
-    return as_array(content.get(key, []))
+    return _as_array(content.get(key, []))
 
 
 def _reassignment_row(row: object) -> ReassignmentRow:
-    fields = as_object(row)
-    tp = TopicPartition(as_string(needed(fields, "topic")), as_integer(needed(fields, "partition")))
-    replicas = as_integers(needed(fields, "replicas"))
+    fields = _as_object(row)
+    tp = TopicPartition(
+        _as_string(needed(fields, "topic")), _as_integer(needed(fields, "partition"))
+    )
+    replicas = _as_integers(needed(fields, "replicas"))
     if "log_dirs" not in fields:
         return ReassignmentRow(tp, replicas, (None,) * len(replicas))
-    log_dirs = as_strings(fields["log_dirs"])
+    log_dirs = _as_strings(fields["log_dirs"])
     if len(log_dirs) != len(replicas):
         raise ReassignProblem(
             f"Size of replicas list {_as_list(replicas)} is different from size of log dirs list "

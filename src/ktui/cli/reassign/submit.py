@@ -148,7 +148,7 @@ def settle(
     before = RunClient(place.state.run(name)).read().run
     waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
     give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
-    run = carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
+    run = _carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
     return run, before.throttled.changed.keys() - run.throttled.changed.keys()
 
 
@@ -158,7 +158,7 @@ def waits(track: Track) -> bool:
     return begins or track.then is not None
 
 
-def carry_on(
+def _carry_on(
     launch: Launch,
     commands: Collection[Command],
     limit_s: float = ENDS_S,
@@ -175,14 +175,14 @@ def carry_on(
         check()
         numbers.extend(client.ask(command) for command in commands)
 
-    wait_until_left(launch_left_run(launch, ask), limit_s)
+    _wait_until_left(launch_left_run(launch, ask), limit_s)
     for answer in map(client.wait_for_answer, numbers):
         if not answer.accepted:
             raise RunRefused(f"run {launch.name}: {answer.words}")
     return client.read().run
 
 
-def wait_until_left(engine: EngineProcess, limit_s: float) -> None:
+def _wait_until_left(engine: EngineProcess, limit_s: float) -> None:
     """Wait until an engine has left its run.
 
     Raises:
@@ -261,7 +261,7 @@ def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSn
         connection=place.target.names,
     )
     engine = launch_new_run(place.launch(name, Leaving.SUBMITTED), first)
-    wait_until_left(engine, _limit_s(submission))
+    _wait_until_left(engine, _limit_s(submission))
     return RunClient(place.state.run(name)).read().run
 
 
@@ -287,7 +287,7 @@ def _submit_in_left_run(
             check_one_throttle(place.state, place.cluster_id, name)
 
     launch = place.launch(name, Leaving.SUBMITTED)
-    return carry_on(launch, commands, _limit_s(submission), check)
+    return _carry_on(launch, commands, _limit_s(submission), check)
 
 
 def _limit_s(submission: Submission) -> float:

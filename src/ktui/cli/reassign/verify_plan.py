@@ -67,9 +67,7 @@ class PlanOutcome(enum.StrEnum):
     """The cluster does not have it."""
 
 
-class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition of a plan."""
-
+class _PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     tp: TopicPartition
     outcome: PlanOutcome
     target: Brokers
@@ -82,14 +80,14 @@ def plan_outcomes(
     states: Mapping[TopicPartition, PartitionState],
     listed: Mapping[TopicPartition, Reassignment],
     cancelled: Mapping[TopicPartition, Brokers],
-) -> list[PartitionOutcome]:
+) -> list[_PartitionOutcome]:
     """Return where the partitions of a plan stand, in its order.
 
     Args:
         cancelled: the target of the last cancelled move of partitions.
     """
     return [
-        PartitionOutcome(
+        _PartitionOutcome(
             tp=tp,
             outcome=_outcome(target, states.get(tp), listed.get(tp), cancelled.get(tp)),
             target=target,
@@ -215,7 +213,7 @@ def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:
 
 def _clear(
     place: RunsPlace,
-    outcomes: Sequence[PartitionOutcome],
+    outcomes: Sequence[_PartitionOutcome],
     listed: Mapping[TopicPartition, Reassignment],
     say: Callable[[str], None],
 ) -> None:
@@ -225,7 +223,7 @@ def _clear(
     put_back(place, targets, over_now, foreign=Foreign.KEPT, say=say)
 
 
-def _text(outcomes: Sequence[PartitionOutcome]) -> str:
+def _text(outcomes: Sequence[_PartitionOutcome]) -> str:
     rows = [_row(each) for each in outcomes[:MOST_ROWS]]
     more = len(outcomes) - len(rows)
     lines = [table(HEADER, rows), *([f"and {more:,} more: see --json"] if more > 0 else [])]
@@ -233,7 +231,7 @@ def _text(outcomes: Sequence[PartitionOutcome]) -> str:
     return "\n".join([*lines, "", f"{as_count(len(outcomes), 'partition')}: {', '.join(counts)}"])
 
 
-def _row(each: PartitionOutcome) -> tuple[str, ...]:
+def _row(each: _PartitionOutcome) -> tuple[str, ...]:
     return (
         clean(str(each.tp)),
         each.outcome.value,
@@ -242,7 +240,7 @@ def _row(each: PartitionOutcome) -> tuple[str, ...]:
     )
 
 
-def _json(cluster: Cluster, outcomes: Sequence[PartitionOutcome]) -> str:
+def _json(cluster: Cluster, outcomes: Sequence[_PartitionOutcome]) -> str:
     partitions = [
         {
             "topic": each.tp.topic,
@@ -263,9 +261,9 @@ def _json(cluster: Cluster, outcomes: Sequence[PartitionOutcome]) -> str:
     )
 
 
-def _counts(outcomes: Sequence[PartitionOutcome]) -> dict[PlanOutcome, int]:
+def _counts(outcomes: Sequence[_PartitionOutcome]) -> dict[PlanOutcome, int]:
     return {outcome: sum(each.outcome is outcome for each in outcomes) for outcome in PlanOutcome}
 
 
-def _complete(outcomes: Sequence[PartitionOutcome]) -> bool:
+def _complete(outcomes: Sequence[_PartitionOutcome]) -> bool:
     return all(each.outcome is PlanOutcome.COMPLETED for each in outcomes)

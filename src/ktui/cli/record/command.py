@@ -263,9 +263,7 @@ def _print_json(recorded: RecordedJson) -> None:
 MOST_SHOWN = 10
 
 
-class CopyJson(msgspec.Struct, kw_only=True):
-    """The output of `ktui record --from --json`."""
-
+class _CopyJson(msgspec.Struct, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     to: str
     sessions: int = 0
@@ -275,12 +273,12 @@ class CopyJson(msgspec.Struct, kw_only=True):
     """The places that could not be read, and why."""
 
 
-def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> None:
+def _copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> None:
     """Copy every session in a file or a folder, with names hidden, and print a summary.
 
     Damaged lines are left out of the copy, and reported.
     """
-    copied = CopyJson(to=str(to.absolute()))
+    copied = _CopyJson(to=str(to.absolute()))
     segments, problems = find_segments(source)
     numbers = {file.path: file.head.segment for file in segments}
     copied.left_out += map(str, problems)
@@ -294,7 +292,7 @@ def copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> Non
     _print_summary(copied, json=json)
 
 
-def _copy_file(file: Path, to: Path, hide: Redaction, copied: CopyJson) -> None:
+def _copy_file(file: Path, to: Path, hide: Redaction, copied: _CopyJson) -> None:
     if to.exists():
         raise FileProblem(to, None, "already exists. Name another folder with --to DIR")
     writer = SegmentWriter(to, UNFINISHED)
@@ -313,7 +311,7 @@ def _copy_file(file: Path, to: Path, hide: Redaction, copied: CopyJson) -> None:
     copied.files += 1
 
 
-def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
+def _whole_lines(file: Path, copied: _CopyJson) -> Iterator[tuple[int, AnyLine]]:
     try:
         for found in read_lines(file):
             if isinstance(found, BadLine):
@@ -324,7 +322,7 @@ def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
         copied.left_out.append(str(problem))
 
 
-def _print_summary(copied: CopyJson, *, json: bool) -> None:
+def _print_summary(copied: _CopyJson, *, json: bool) -> None:
     for place in copied.left_out[:MOST_SHOWN]:
         print_note(f"left out: {place}")
     if len(copied.left_out) > MOST_SHOWN:
@@ -448,4 +446,4 @@ def _copy(source: Path, to: Path | None, state: StateDir, *, redact: bool, json:
         )
     if to is None:
         raise BadInput("--from needs a folder for the copy. Name one with --to DIR")
-    copy_redacted(source, to, state, json=json)
+    _copy_redacted(source, to, state, json=json)

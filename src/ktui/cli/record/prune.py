@@ -74,12 +74,11 @@ class Pruned(msgspec.Struct, frozen=True):
     """In a dry run, what would be removed."""
 
 
-def recording_folders(state: StateDir) -> tuple[Path, ...]:
-    """Return the folders for recordings in a state directory; some may not exist."""
+def _recording_folders(state: StateDir) -> tuple[Path, ...]:
     return (state.recordings, *(run.recording for run in state.run_dirs()))
 
 
-def read_lakes(places: Collection[str], state: StateDir) -> tuple[LakeSegments, ...]:
+def _read_lakes(places: Collection[str], state: StateDir) -> tuple[LakeSegments, ...]:
     """Read which segments lakes have: those named, or else that of the state directory, if any."""
     if places:
         return tuple(map(read_lake, places))
@@ -124,9 +123,9 @@ def prune_as_configured(state: StateDir, given: Retention | None = None) -> list
         if limits is None:
             return []
         request = PruneRequest(
-            recording_folders(state),
+            _recording_folders(state),
             limits,
-            read_lakes(config.lakes, state),
+            _read_lakes(config.lakes, state),
             force=given is None and config.force,
         )
         pruned = prune(request, wall_ms(SystemClock().now()))
@@ -265,9 +264,9 @@ def command(  # noqa: PLR0913 - an option each
             "`recordings:` with `older_than:` or `keep:` into config.yaml"
         )
     request = PruneRequest(
-        tuple(map(_folder, folders)) or recording_folders(state),
+        tuple(map(_folder, folders)) or _recording_folders(state),
         limits,
-        read_lakes(lakes or config.lakes, state),
+        _read_lakes(lakes or config.lakes, state),
         force=force or (given is None and config.force),
         dry_run=dry_run,
     )

@@ -78,9 +78,7 @@ from ktui.units import Rate, Share, Size, parse_typed
 EVENT = "--event"
 
 
-class RehearseOptions(RunChoices, frozen=True, kw_only=True):
-    """How a plan is rehearsed; `now` is the time at which the twin begins."""
-
+class _RehearseOptions(RunChoices, frozen=True, kw_only=True):
     events: tuple[str, ...]
     thresholds: Thresholds
     record: Path | None
@@ -110,9 +108,7 @@ class RehearseOptions(RunChoices, frozen=True, kw_only=True):
         return tuple(_fault(text, spec) for text in self.events)
 
 
-class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the twin comes from."""
-
+class _TwinSource(msgspec.Struct, frozen=True, kw_only=True):
     twin: Path | Cluster
     reading: TwinReading
     state: StateDir
@@ -125,9 +121,9 @@ class TwinSource(msgspec.Struct, frozen=True, kw_only=True):
 
 def _twin_source(
     *, file: Path | None, choice: ClusterChoice, reading: TwinReading, state: StateDir
-) -> TwinSource:
+) -> _TwinSource:
     if file is None:
-        return TwinSource(twin=choice.cluster(), reading=reading, state=state)
+        return _TwinSource(twin=choice.cluster(), reading=reading, state=state)
     of_cluster = [
         f"--{name.replace('_', '-')}"
         for name, value in choice._asdict().items()
@@ -135,7 +131,7 @@ def _twin_source(
     ]
     if (named := reading.named or next(iter(of_cluster), None)) is not None:
         raise BadInput(f"{named}: with --on, nothing is read from a cluster. Leave one of them out")
-    return TwinSource(twin=file, reading=reading, state=state)
+    return _TwinSource(twin=file, reading=reading, state=state)
 
 
 def _fault(text: str, spec: ClusterSpec) -> Fault:
@@ -208,7 +204,7 @@ _source = grouped(
     },
 )
 _choices: Callable[[Verb[Any]], Verb[Any]] = run_choices(
-    RehearseOptions,
+    _RehearseOptions,
     limits_options_without(),
     throttle_options,
     rehearsed_run_options,
@@ -233,7 +229,7 @@ _choices: Callable[[Verb[Any]], Verb[Any]] = run_choices(
 )
 
 
-def rehearse_options(verb: Verb[Any]) -> Verb[Any]:
+def _rehearse_options(verb: Verb[Any]) -> Verb[Any]:
     """Add the options of a rehearsal; passes `source`, a `TwinSource`, and `how`."""
     return _source(_choices(verb))
 
@@ -252,7 +248,7 @@ _RATES = frozenset({"throttle", "budget", "slo"})
 _AS_GIVEN = frozenset(option.name or "" for option in _started.params) - _RATES
 
 
-def options_as_given() -> tuple[str, ...]:
+def _options_as_given() -> tuple[str, ...]:
     """Return the options of the present command line that its start has, too.
 
     Limits, rates and schedule are not among them: they may change while a rehearsal goes on.
@@ -333,16 +329,16 @@ USUAL_SPEED = 10.0
 @common.speed_option(
     0.1, FASTEST, f"In the view: simulate N seconds in each second; {USUAL_SPEED:g} by default."
 )
-@rehearse_options
+@_rehearse_options
 def command(
     path: Path,
     *,
-    source: TwinSource,
+    source: _TwinSource,
     json: bool,
     headless: bool,
     speed: float | None,
     allowed: Allowances,
-    how: RehearseOptions,
+    how: _RehearseOptions,
 ) -> None:
     """Carry out PLAN on a simulated twin of its cluster, and show what it would do. Sends nothing.
 
@@ -372,7 +368,7 @@ def command(
     rehearsal = msgspec.structs.replace(prepared.rehearsal, faults=faults)
     start = StartCommand(
         path=path,
-        given=options_as_given(),
+        given=_options_as_given(),
         context=source.context,
         state=source.state,
         exclude_internal=how.exclude_internal,
@@ -408,7 +404,7 @@ def command(
     sys.exit(0 if report.holds else DOES_NOT_HOLD)
 
 
-def _in_view(speed: float | None, *, headless: bool, json: bool, how: RehearseOptions) -> bool:
+def _in_view(speed: float | None, *, headless: bool, json: bool, how: _RehearseOptions) -> bool:
     """Return whether the rehearsal is shown in the view; else there is a report."""
     asks = {
         "--headless": headless,
@@ -426,7 +422,7 @@ def _in_view(speed: float | None, *, headless: bool, json: bool, how: RehearseOp
     return False
 
 
-def _twin(source: TwinSource, plan: Plan) -> Twin:
+def _twin(source: _TwinSource, plan: Plan) -> Twin:
     """Return the twin to rehearse on: that of a file, or one of the cluster as it is now."""
     if isinstance(source.twin, Path):
         return load_twin(source.twin)

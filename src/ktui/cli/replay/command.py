@@ -130,8 +130,7 @@ def _until_ms(session: Session) -> int:
     )
 
 
-def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
-    """Return the sessions of a file or folder; if there is no such file, those of a run."""
+def _find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
     if Path(path).exists():
         return find_sessions(Path(path))
     try:
@@ -184,7 +183,7 @@ def command(
 
     FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
     """
-    known = join_sessions(find_recorded_sessions(path, state))
+    known = join_sessions(_find_recorded_sessions(path, state))
     chosen = choose_recording(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
     tape = Tape(chosen.sessions)
     at_s = _second(begin, tape)

@@ -41,9 +41,7 @@ from ktui.planning.check.findings import Allowances, NeededPermission, Severity
 from ktui.preview.preview import PlanPreview
 
 
-class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The treatment of one partition of the plan."""
-
+class _JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     joining: JoinEffect
@@ -59,7 +57,7 @@ class AddPreview(PlanPreview, frozen=True, kw_only=True):
     run: str
     on_conflict: OnConflict
     counts: dict[JoinEffect, int]
-    joinings: tuple[JoiningJson, ...]
+    joinings: tuple[_JoiningJson, ...]
 
 
 def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
@@ -99,11 +97,11 @@ def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
     return {how: counts[how] for how in JoinEffect}
 
 
-def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
+def _joinings(extra: CheckedExtraPlan) -> tuple[_JoiningJson, ...]:
     tracks = extra.run.tracks
     pairs = zip(extra.plan.partitions, extra.effects, strict=True)
     return tuple(
-        JoiningJson(
+        _JoiningJson(
             topic=planned.topic,
             partition=planned.partition,
             joining=how,

@@ -93,8 +93,7 @@ def twin_of_cluster(
         raise BadInput(str(problem)) from None
 
 
-def twin_contents(twin: ClusterTwin) -> str:
-    """Count what is in a twin, for people."""
+def _twin_contents(twin: ClusterTwin) -> str:
     topics = twin.spec.topics
     partitions = sum(len(topic.replicas) for topic in topics)
     held = sum(topic.size(number) for topic in topics for number in range(len(topic.replicas)))
@@ -194,11 +193,11 @@ def command(
     hide = redaction(state).hide if redact else keep
     twin = twin_of_cluster(cluster, plan, reading, state, hide)
     title = f"Snapshot of {hide('cluster', cluster.name)}"[:_LONGEST_TITLE]
-    text = twin_text(twin, title, f"The twin of a real cluster: {twin_contents(twin)}.")
+    text = twin_text(twin, title, f"The twin of a real cluster: {_twin_contents(twin)}.")
     if output is None:
         click.echo(text, nl=False)
     else:
         write_output(output, text.encode(), mode=_PRIVATE)
-        print_note(f"{output}: {twin_contents(twin)}")
+        print_note(f"{output}: {_twin_contents(twin)}")
     for line in twin_notes(twin):
         print_note(line)

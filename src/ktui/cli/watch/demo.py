@@ -296,10 +296,10 @@ def command(
         rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped_names()]
         click.echo(table(("SCENARIO", "WHAT HAPPENS"), rows))
         return
-    path = find_scenario(scenario)
+    path = _find_scenario(scenario)
     story = load_scenario(path)
     need_terminal("; `ktui demo --list` lists the scenarios")
-    stories = all_stories(path)
+    stories = _all_stories(path)
     chosen, at_speed = theme or load_config().theme, speed or story.speed
     while True:
         playing = Playing(story, clean(path.stem), seed, pictures, chosen, record)
@@ -315,8 +315,7 @@ def command(
         at_speed = speed or story.speed
 
 
-def find_scenario(scenario: str) -> Path:
-    """Return the file of a shipped scenario, or the file that the user named."""
+def _find_scenario(scenario: str) -> Path:
     if not scenario.strip():
         raise BadInput(f"no scenario was named. Choose one of {', '.join(shipped_names())}")
     if scenario in shipped_names():
@@ -330,8 +329,7 @@ def find_scenario(scenario: str) -> Path:
     )
 
 
-def all_stories(first: Path) -> list[Path]:
-    """Return the files of all stories in order; a file of the user's stands before the shipped."""
+def _all_stories(first: Path) -> list[Path]:
     shipped = [shipped_path(name) for name in shipped_names()]
     return shipped if first in shipped else [first, *shipped]
 
