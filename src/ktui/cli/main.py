@@ -55,8 +55,7 @@ VERBS = {
     "engine": "ktui.cli.engine.command:command",
 }
 """The module and name of each verb's command, in the order of the help."""
-NOT_FOR_PEOPLE = ("engine",)
-"""Verbs that only other verbs start."""
+NOT_FOR_PEOPLE = ("engine",)  # verbs that only other verbs start
 DEFAULT_VERB = "watch"
 
 

@@ -174,8 +174,7 @@ class TopicChange(msgspec.Struct, frozen=True):
     count: int
     placed: tuple[Brokers, ...] | None
     """The replicas that new partitions begin with; None lets Kafka place them."""
-    plan: Plan
-    """The partitions whose replicas change, new ones among them."""
+    plan: Plan  # the partitions whose replicas change, new ones among them
 
     @property
     def adds(self) -> int:

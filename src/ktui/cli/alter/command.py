@@ -102,8 +102,7 @@ def _added(replicas: Mapping[TopicPartition, Brokers | None]) -> list[dict[str, 
     return [{"partition": tp.partition, "replicas": brokers} for tp, brokers in replicas.items()]
 
 
-KNOWN_WITHIN_S = 30.0
-"""Seconds in which brokers learn of partitions that the controller has added."""
+KNOWN_WITHIN_S = 30.0  # seconds in which brokers learn of partitions that the controller has added
 _POLL_S = 0.5
 
 

@@ -54,8 +54,7 @@ from ktui.execution.run.text import KIND_IN_WORDS
 from ktui.ops.cancel import CancelRequest, ClusterCancel
 
 CANCELLING = "ktui cancel --cluster"
-_SLOW_BROKER_S = 2.0
-"""Seconds that one poll waits for a slow broker's settings."""
+_SLOW_BROKER_S = 2.0  # seconds that one poll waits for a slow broker's settings
 
 
 def _cancel_on_cluster(

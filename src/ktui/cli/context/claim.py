@@ -70,10 +70,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Cluster
     cluster_id: str
     state: StateDir
-    run: str
-    """The run that makes the claim; for a verb without a run, the verb."""
-    take_over: bool = False
-    """Whether the claim replaces another owner."""
+    run: str  # the run that makes the claim; for a verb without a run, the verb
+    take_over: bool = False  # whether the claim replaces another owner
     only_ends: bool = False
     """Whether the verb only ends things, and so goes on even while the owner is unknown."""
 

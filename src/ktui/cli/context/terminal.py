@@ -13,11 +13,9 @@ import click
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.text import clean_lines
 
-ERASE_LINE = "\r\x1b[K"
-"""The start of a write that redraws the progress line."""
+ERASE_LINE = "\r\x1b[K"  # the start of a write that redraws the progress line
 
-_styled: set[str] = set()
-"""Every text that `styled` has styled, with its styling."""
+_styled: set[str] = set()  # every text that `styled` has styled, with its styling
 
 
 def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`") -> None:

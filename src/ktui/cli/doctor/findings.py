@@ -40,10 +40,8 @@ SUPPORTED = tuple(version.rpartition(".")[0] for version in reversed(VERSIONS))
 """The releases of Kafka, as "4.3", the oldest first."""
 
 DEFAULT_FETCH_BACKOFF_MS = 1_000
-NEARLY_FULL = 0.85
-"""The used share of a disk from which a move onto that disk deserves attention."""
-SHOWN = 5
-"""Names shown before "and N more"."""
+NEARLY_FULL = 0.85  # the used share of a disk from which a move onto that disk deserves attention
+SHOWN = 5  # names shown before "and N more"
 
 
 class Level(enum.StrEnum):
@@ -77,8 +75,7 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions being reassigned; None if they could not be listed."""
     log_dirs: tuple[LogDir, ...] = ()
     broker_configs: Mapping[int, BrokerConfig]
-    topic_configs: Mapping[str, TopicConfig]
-    """Every topic whose settings could be read."""
+    topic_configs: Mapping[str, TopicConfig]  # every topic whose settings could be read
     replication_factors: Mapping[str, int]
     """For each topic, the smallest replication factor of its partitions."""
     mixed_factors: Mapping[str, Mapping[int, int]] = {}
@@ -88,8 +85,7 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     out_of_reach: frozenset[str] = frozenset()
     """Topics that the metadata shows, and that brokers do not know when they are asked about
     them."""
-    unread: tuple[str, ...] = ()
-    """Sentences about what could not be read, and why."""
+    unread: tuple[str, ...] = ()  # sentences about what could not be read, and why
 
 
 def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:

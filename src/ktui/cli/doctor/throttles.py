@@ -190,8 +190,7 @@ def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         )
 
 
-MOST_SHOWN = 400
-"""Characters of a list that the text output shows; --json has the whole list."""
+MOST_SHOWN = 400  # characters of a list that the text output shows; --json has the whole list
 
 NOT_AT_REST = (
     "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
@@ -218,8 +217,7 @@ class ClearResult(msgspec.Struct, frozen=True):
 
     scan: ThrottleScan
     left: Mapping[FoundThrottle, str]
-    changes: tuple[str, ...] = ()
-    """Sentences about the moves and changes seen during the watch."""
+    changes: tuple[str, ...] = ()  # sentences about the moves and changes seen during the watch
     dry_run: bool = False
 
     @property

@@ -40,8 +40,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.text import event_sentence
 from ktui.quantities import as_count, as_duration
 
-MOST_BYTES = 1 << 20
-"""The size in bytes at which a log is rotated."""
+MOST_BYTES = 1 << 20  # the size in bytes at which a log is rotated
 _ASIDE = (".2", ".1")
 """The suffixes of rotated logs, the older one first; still older logs are deleted."""
 _WARNING = " WARNING "

@@ -53,8 +53,7 @@ _HELP = {
     INTERNAL: "When the partitions of Kafka's own topics begin, one of whose leaders moves at a "
     "time: first, last (default), or none to treat them like all others. Gentle only.",
 }
-EXCLUDE = "exclude"
-"""The word with which a new run leaves out Kafka's own topics."""
+EXCLUDE = "exclude"  # the word with which a new run leaves out Kafka's own topics
 
 
 def _without_default(words: str) -> str:

@@ -284,15 +284,12 @@ R = TypeVar("R")
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     """How a plan is to be carried out, checked as far as no cluster is needed."""
 
-    limits: GivenLimits
-    """Those that were given; they can be used."""
+    limits: GivenLimits  # those that were given; they can be used
     exclude_internal: bool
     throttle: ThrottleOptions
-    rate: Rate | None
-    """Bytes a second into each broker for estimates, where an option names them."""
+    rate: Rate | None  # bytes a second into each broker for estimates, where an option names them
     now: datetime
-    options: RunOptions = RunOptions()
-    """Without throttle and schedule."""
+    options: RunOptions = RunOptions()  # without throttle and schedule
     schedule: SetSchedule = SetSchedule()
     until: datetime | None = None
     concurrent: bool = False

@@ -80,8 +80,7 @@ _OPTIONS = {
 class ThrottleOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle options of a command line."""
 
-    rates: ThrottleRates | None = None
-    """None without --throttle, --budget and --slo."""
+    rates: ThrottleRates | None = None  # None without --throttle, --budget and --slo
     leaders: bool = False
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
     sli_command: str = ""

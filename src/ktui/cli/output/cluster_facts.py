@@ -72,8 +72,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What would refuse any start on a cluster now: a shut gate, or another owner."""
 
     state: StateDir
-    names: Mapping[str, object]
-    """The options that name the cluster on a command line."""
+    names: Mapping[str, object]  # the options that name the cluster on a command line
     claim: Callable[[str], ClaimRequest | None]
     """Returns the claim that a run makes on a cluster with this id; None without ownership."""
 

@@ -260,8 +260,7 @@ def rare_collections() -> Iterator[None]:
 
 
 _HUNG_UP = 128 + signal.SIGHUP
-_temporary: set[Path] = set()
-"""Folders that do not outlive this process, however it is hung up."""
+_temporary: set[Path] = set()  # folders that do not outlive this process, however it is hung up
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from ktui.pipeline.run.check import Findings, SparkQueries, check
 from ktui.pipeline.sql import DuckLake
 from ktui.quantities import as_count, as_duration
 
-LINES_LOST = 3
-"""The exit code if recorded lines are missing from the tables."""
+LINES_LOST = 3  # the exit code if recorded lines are missing from the tables
 
 
 @click.command("check")

@@ -29,8 +29,7 @@ from ktui.pipeline.lake.views import TABLES, type_name
 from ktui.pipeline.sql import BadQuery, DuckLake, Result
 
 _STDIN = Path("/dev/stdin")
-_MOST_ROWS = 1_000
-"""The most rows of a table, which is in memory as a whole."""
+_MOST_ROWS = 1_000  # the most rows of a table, which is in memory as a whole
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 

@@ -90,10 +90,8 @@ _WHY = {
 
 
 class _Made(msgspec.Struct, frozen=True, kw_only=True):
-    words: str
-    """What was wanted: drain broker 3."""
-    amount: Callable[[int], str]
-    """Formats how far a broker stays off what is wanted of it."""
+    words: str  # what was wanted: drain broker 3
+    amount: Callable[[int], str]  # formats how far a broker stays off what is wanted of it
     wishes: Wishes
     made: MadePlan
     failures: tuple[Failure, ...]
@@ -202,8 +200,7 @@ def _left_in_words(left: Left, amount: Callable[[int], str]) -> str:
     return left_name(left) + (f" (off by {amount(left.amount)})" if of_broker else "")
 
 
-NOT_ALL = 3
-"""The exit code of a plan that leaves something of the intention undone."""
+NOT_ALL = 3  # the exit code of a plan that leaves something of the intention undone
 
 
 def _make_plan(

@@ -137,12 +137,10 @@ class MakeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_moves: int | None = None
     max_bytes: int | None = None
     max_leader_changes: int | None = None
-    rack_aware: bool | None = None
-    """None where no option says it."""
+    rack_aware: bool | None = None  # None where no option says it
     keep_order: bool = False
     weights: Mapping[int, float] = {}
-    output: Path | None = None
-    """None for standard output."""
+    output: Path | None = None  # None for standard output
     json: bool = False
 
 

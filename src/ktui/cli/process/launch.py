@@ -28,8 +28,7 @@ from ktui.execution.run.events import AnyRunEvent, Started
 class Leaving(enum.StrEnum):
     """When an engine leaves a run before its end."""
 
-    SUBMITTED = "submitted"
-    """Once every partition has begun."""
+    SUBMITTED = "submitted"  # once every partition has begun
     SETTLED = "settled"
     """Once the outcome of all that Kafka has completed is known; nothing more begins."""
 
@@ -43,12 +42,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str]
     until: datetime | None = None
     concurrent: bool = True
-    record: bool | None = None
-    """None, here and in the next two, follows the run's options."""
+    record: bool | None = None  # None, here and in the next two, follows the run's options
     on_event: str | None = None
     metrics_file: str | None = None
-    owner: ClaimRequest | None = None
-    """The claim on the cluster; None without ownership."""
+    owner: ClaimRequest | None = None  # the claim on the cluster; None without ownership
     leave: Leaving | None = None
     """When the engine leaves the run before its end; None to carry it on."""
 

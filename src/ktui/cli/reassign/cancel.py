@@ -52,8 +52,7 @@ _OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COM
 class ListedCancels(NamedTuple):
     """What came of cancelling listed reassignments."""
 
-    refused: Mapping[TopicPartition, str]
-    """Why a partition is still being reassigned, or may be."""
+    refused: Mapping[TopicPartition, str]  # why a partition is still being reassigned, or may be
     left_alone: Collection[TopicPartition] = ()
     """The partitions that are on the way to their own target."""
     completed: Collection[TopicPartition] = ()

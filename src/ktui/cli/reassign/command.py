@@ -25,8 +25,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
 from ktui.planning.striped_placement import PlacementProblem
 
-LONG = range(-(2**63), 2**63)
-"""The numbers that the tool reads."""
+LONG = range(-(2**63), 2**63)  # the numbers that the tool reads
 _NUMBER = re.compile(r"[+-]?\d{1,100}")
 
 T = TypeVar("T")
@@ -38,15 +37,13 @@ class BadArguments(Exception):
 
 class _GivenOption(NamedTuple):
     name: str
-    value: str | None
-    """None for a flag, and for an optional argument that is left out."""
+    value: str | None  # None for a flag, and for an optional argument that is left out
 
 
 class Arguments(msgspec.Struct, frozen=True):
     """The options of a command line."""
 
-    given: tuple[_GivenOption, ...]
-    """In the order of the command line, with repeats."""
+    given: tuple[_GivenOption, ...]  # in the order of the command line, with repeats
 
     def has(self, name: str) -> bool:
         """Return whether an option was given."""
@@ -221,8 +218,7 @@ def _check_room_ignored(arguments: Arguments) -> None:
 
 
 WIDTH = 80
-_COLUMN = 24
-"""Where the meaning of an option begins; a longer option has a line of its own."""
+_COLUMN = 24  # where the meaning of an option begins; a longer option has a line of its own
 
 _PURPOSE = (
     "Move partitions between brokers, with the options of Apache Kafka's "

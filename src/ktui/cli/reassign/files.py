@@ -159,8 +159,7 @@ class ReassignmentRow(msgspec.Struct, frozen=True):
 
     tp: TopicPartition
     replicas: Brokers
-    log_dirs: tuple[str | None, ...]
-    """One per replica; None where any log dir will do."""
+    log_dirs: tuple[str | None, ...]  # one per replica; None where any log dir will do
 
 
 class ReassignmentFile(msgspec.Struct, frozen=True):

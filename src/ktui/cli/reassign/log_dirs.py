@@ -150,8 +150,7 @@ async def check_moves(
 
 
 class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
-    answers: Mapping[int, LogDirsAnswer]
-    """With all replicas of each broker that has answered."""
+    answers: Mapping[int, LogDirsAnswer]  # with all replicas of each broker that has answered
     failures: Collection[Failure]
     states: Mapping[TopicPartition, PartitionState]
     to_come: Mapping[Replica, int]
@@ -293,8 +292,7 @@ class LogDirRate(msgspec.Struct, frozen=True):
 
     values: tuple[str, ...]
     """Ours: the last one, and the one before it, as the last may not have arrived."""
-    before: str | None
-    """None where none was set on the broker itself."""
+    before: str | None  # None where none was set on the broker itself
 
 
 _DECODER = msgspec.json.Decoder(dict[int, LogDirRate])

@@ -20,10 +20,8 @@ class Action(enum.StrEnum):
     LIST = "list"
     CANCEL_ALL = "cancel-all"
     """Cancel without a file (KIP-1351). Apache's tool lacks this action and the next two."""
-    REMOVE_CANCEL = "remove-cancel"
-    """Open the cancel gate again (KIP-236)."""
-    PROGRESS = "progress"
-    """The lag of each replica (KIP-179)."""
+    REMOVE_CANCEL = "remove-cancel"  # open the cancel gate again (KIP-236)
+    PROGRESS = "progress"  # the lag of each replica (KIP-179)
 
 
 class Group(enum.StrEnum):
@@ -41,22 +39,16 @@ class Group(enum.StrEnum):
 class Option(msgspec.Struct, frozen=True):
     """An option of the command line."""
 
-    name: str
-    """Without the dashes."""
+    name: str  # without the dashes
     help: str = ""
-    metavar: str = ""
-    """What stands for the argument in the help; empty for a flag."""
+    metavar: str = ""  # what stands for the argument in the help; empty for a flag
     argument_optional: bool = False
     default: int | None = None
     """The value of a number that is not given; None for an option that is no number."""
-    required: frozenset[Action] = frozenset()
-    """The actions that need the option."""
-    permitted: frozenset[Action] = frozenset()
-    """The further actions that accept it."""
-    example: str = ""
-    """The words after the program's name in the help's example of an action."""
-    refusal: str = ""
-    """Why the option is refused, though known. The help then leaves it out."""
+    required: frozenset[Action] = frozenset()  # the actions that need the option
+    permitted: frozenset[Action] = frozenset()  # the further actions that accept it
+    example: str = ""  # the words after the program's name in the help's example of an action
+    refusal: str = ""  # Why the option is refused, though known. The help then leaves it out.
     group: Group = Group.OTHER
 
     @property

@@ -82,10 +82,8 @@ class FullList(NamedTuple):
 
     topic: str
     name: str
-    partitions: int
-    """The partitions with entries in it at once."""
-    fitting: int
-    """How many of those there is room for."""
+    partitions: int  # the partitions with entries in it at once
+    fitting: int  # how many of those there is room for
 
     @property
     def sentence(self) -> str:
@@ -152,12 +150,9 @@ def _brokers_named(
 class Over(NamedTuple):
     """What of a file is over, so that its throttles may go."""
 
-    partitions: Collection[TopicPartition]
-    """The partitions that are not being reassigned any more."""
-    log_dirs: bool
-    """Whether no replica moves to a log dir that the file names."""
-    cleared: Collection[SettingKey] = ()
-    """The settings that a cancel has put back already."""
+    partitions: Collection[TopicPartition]  # the partitions that are not being reassigned any more
+    log_dirs: bool  # whether no replica moves to a log dir that the file names
+    cleared: Collection[SettingKey] = ()  # the settings that a cancel has put back already
     listed: Collection[TopicPartition] = ()
     """The reassignments of the cluster. A run with nothing else in flight has nothing to end."""
 

@@ -195,8 +195,7 @@ class Verified(NamedTuple):
     """What --verify finds of a partition, or of a replica for which a file names a log dir."""
 
     line: str
-    done: bool
-    """Whether nothing moves, wherever the replicas are."""
+    done: bool  # whether nothing moves, wherever the replicas are
 
 
 def verified_partitions(

@@ -40,8 +40,7 @@ from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 
 PROGRAM = "ktui reassign"
-SETTLES_S = 20.0
-"""Seconds to wait for an engine that settles a run."""
+SETTLES_S = 20.0  # seconds to wait for an engine that settles a run
 _PAUSE_S = 0.2
 ENDS_S = 600.0
 """Seconds to wait for an engine that is about to leave; with batches there is no limit."""

@@ -25,8 +25,7 @@ class _Seen(msgspec.Struct, frozen=True):
     listed: Mapping[TopicPartition, Reassignment]
     replicas: Mapping[TopicPartition, Brokers]
     """Of the partitions that exist and are not being reassigned."""
-    dirs: ReplicaDirs
-    """Of the replicas for which the file names a log dir."""
+    dirs: ReplicaDirs  # of the replicas for which the file names a log dir
 
 
 def verify(arguments: Arguments) -> None:

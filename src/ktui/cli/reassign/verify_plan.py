@@ -48,31 +48,24 @@ _STOPPED = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK)
 class _End(NamedTuple):
     at: datetime
     tp: TopicPartition
-    cancelled: Brokers | None
-    """The target that was given up; None if the move was completed."""
+    cancelled: Brokers | None  # the target that was given up; None if the move was completed
 
 
 class PlanOutcome(enum.StrEnum):
     """Where a partition of a plan stands."""
 
-    COMPLETED = "completed"
-    """It has the plan's replicas, in order."""
-    IN_PROGRESS = "in progress"
-    """It is being reassigned to the plan's replicas."""
-    CANCELLED = "cancelled"
-    """It has other replicas, and its move to the plan's was cancelled."""
-    DIFFERENT = "different"
-    """It has other replicas, or is being reassigned to others."""
-    ABSENT = "absent"
-    """The cluster does not have it."""
+    COMPLETED = "completed"  # it has the plan's replicas, in order
+    IN_PROGRESS = "in progress"  # it is being reassigned to the plan's replicas
+    CANCELLED = "cancelled"  # it has other replicas, and its move to the plan's was cancelled
+    DIFFERENT = "different"  # it has other replicas, or is being reassigned to others
+    ABSENT = "absent"  # the cluster does not have it
 
 
 class _PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     tp: TopicPartition
     outcome: PlanOutcome
     target: Brokers
-    replicas: Brokers
-    """In order; with those being added and removed while it moves."""
+    replicas: Brokers  # in order; with those being added and removed while it moves
 
 
 def plan_outcomes(
@@ -148,8 +141,7 @@ def _replicas(state: PartitionState | None, listed: Reassignment | None) -> Brok
 
 
 HEADER = ("PARTITION", "OUTCOME", "REPLICAS", "TARGET")
-MOST_ROWS = 100
-"""Partitions in the table; --json has all of them."""
+MOST_ROWS = 100  # partitions in the table; --json has all of them
 
 
 class _Seen(msgspec.Struct, frozen=True):

@@ -52,8 +52,7 @@ class StopCondition(msgspec.Struct, frozen=True):
     """The condition on which a recording stops by itself."""
 
     seconds: float | None = None
-    idle: bool = False
-    """Stop once nothing has moved for `IDLE_S`."""
+    idle: bool = False  # stop once nothing has moved for `IDLE_S`
 
     @property
     def named(self) -> bool:
@@ -72,8 +71,7 @@ class RecordingEnd(enum.Enum):
 
     AS_ASKED = enum.auto()
     INTERRUPTED = enum.auto()
-    STOPPED = enum.auto()
-    """The recording could not continue, for instance because the disk is full."""
+    STOPPED = enum.auto()  # the recording could not continue, for instance because the disk is full
 
 
 class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +79,10 @@ class RecordedJson(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_version: int = SCHEMA_VERSION
     at: str
-    path: str | None
-    """The folder of the session; null before the first answered poll."""
+    path: str | None  # the folder of the session; null before the first answered poll
     looks: int
     lost: int
-    moving: int
-    """Partitions that the last answered poll found being reassigned."""
+    moving: int  # partitions that the last answered poll found being reassigned
     written_bytes: int
     problem: str | None
     """Why recording stopped, or what of this poll was not recorded; null if all was."""

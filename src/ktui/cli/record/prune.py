@@ -57,12 +57,10 @@ Sessions = Mapping[Path, tuple[StoredSegment, ...]]
 class PruneRequest(msgspec.Struct, frozen=True):
     """Where to prune, and how much."""
 
-    folders: tuple[Path, ...]
-    """Absolute."""
+    folders: tuple[Path, ...]  # absolute
     limits: Retention
     lakes: tuple[LakeSegments, ...] = ()
-    force: bool = False
-    """Whether to remove what an unfinished run needs, or no lake has read."""
+    force: bool = False  # whether to remove what an unfinished run needs, or no lake has read
     dry_run: bool = False
 
 
@@ -70,8 +68,7 @@ class Pruned(msgspec.Struct, frozen=True):
     """The result of a pruning."""
 
     choice: Choice
-    removal: Removal
-    """In a dry run, what would be removed."""
+    removal: Removal  # in a dry run, what would be removed
 
 
 def _recording_folders(state: StateDir) -> tuple[Path, ...]:
@@ -192,8 +189,7 @@ def _run_of(session: Path) -> RunDir | None:
     return RunDir(session.parents[2]) if of_run else None
 
 
-BEYOND_LIMITS = 3
-"""The exit code if segments beyond the limits stay, because something needs them."""
+BEYOND_LIMITS = 3  # the exit code if segments beyond the limits stay, because something needs them
 _REASONS = {
     KeptFor.LIVE: "because a recorder is writing their session",
     KeptFor.RUN: "because their run is not over",

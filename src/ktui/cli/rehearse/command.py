@@ -261,8 +261,7 @@ class StartCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     given: tuple[str, ...]
-    context: Context
-    """The context whose limits and throttle hold without options."""
+    context: Context  # the context whose limits and throttle hold without options
     state: StateDir
     exclude_internal: bool
 
@@ -317,8 +316,7 @@ def _of_brokers(limits: Limits) -> Iterator[list[str]]:
 
 
 DOES_NOT_HOLD = 3
-USUAL_SPEED = 10.0
-"""Seconds of the twin in a second of the view."""
+USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 
 
 @click.command("rehearse")

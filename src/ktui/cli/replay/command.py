@@ -33,12 +33,9 @@ class Playable(msgspec.Struct, frozen=True):
     """A session, or the consecutive sessions of one run, to be played as one recording."""
 
     sessions: tuple[Session, ...]
-    run: str
-    """The name of the first run in the recording; empty if there is none."""
-    run_id: str
-    """Distinguishes the run from others of the same name."""
-    until_ms: int
-    """Wall time of the last line, in milliseconds since 1970 (UTC)."""
+    run: str  # the name of the first run in the recording; empty if there is none
+    run_id: str  # distinguishes the run from others of the same name
+    until_ms: int  # wall time of the last line, in milliseconds since 1970 (UTC)
 
     @property
     def session(self) -> str:

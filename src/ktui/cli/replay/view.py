@@ -242,10 +242,8 @@ class ShownRecording(msgspec.Struct, frozen=True, kw_only=True):
 
     tape: Tape
     name: str
-    again: str
-    """The beginning of the command that replays it from a position."""
-    state: StateDir
-    """The state directory, whose insights may know the cluster."""
+    again: str  # the beginning of the command that replays it from a position
+    state: StateDir  # the state directory, whose insights may know the cluster
 
 
 def show_recording(

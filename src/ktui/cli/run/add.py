@@ -45,8 +45,7 @@ class _JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     joining: JoinEffect
-    state: State | None
-    """The partition's state in the run; null if the run does not have it."""
+    state: State | None  # the partition's state in the run; null if the run does not have it
     target: tuple[int, ...]
     run_target: tuple[int, ...] | None
 

@@ -29,8 +29,7 @@ class RunsJson(msgspec.Struct, frozen=True):
 
     state_dir: str
     runs: tuple[RunProgress, ...]
-    cancel_gates: tuple[ShutGate, ...]
-    """The shut gates among the runs' clusters."""
+    cancel_gates: tuple[ShutGate, ...]  # the shut gates among the runs' clusters
 
 
 _VERBS = {

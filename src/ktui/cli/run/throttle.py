@@ -56,12 +56,10 @@ from ktui.preview.preview import PreviewBase
 from ktui.quantities import as_rate
 
 _T = TypeVar("_T")
-MOST_ENTRIES = 10
-"""Entries shown of a list; --json has all."""
+MOST_ENTRIES = 10  # entries shown of a list; --json has all
 
 
-_CHECKED_WITHIN_S = 5.0
-"""A brake must not wait for a cluster that is slow to answer."""
+_CHECKED_WITHIN_S = 5.0  # a brake must not wait for a cluster that is slow to answer
 
 
 @click.command("throttle")

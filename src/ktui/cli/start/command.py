@@ -76,8 +76,7 @@ class DryRun(PlanPreview, frozen=True, kw_only=True):
     schedule: Schedule
     begins_at: datetime | None
     """When steps may begin next; None if they may now, but for the command."""
-    ends_at: datetime | None
-    """When the run is expected to have ended; None where that is not known."""
+    ends_at: datetime | None  # when the run is expected to have ended; None where that is not known
     batches: tuple[BatchPreview, ...]
 
 

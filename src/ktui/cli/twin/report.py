@@ -39,14 +39,11 @@ _Cells = Callable[[Summary], str]
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A rehearsal, with its verdict."""
 
-    plan: str
-    """The plan's file, cleaned for the terminal."""
+    plan: str  # the plan's file, cleaned for the terminal
     twin: Twin
-    given_rate: bool
-    """Whether an option gave the copy rate."""
+    given_rate: bool  # whether an option gave the copy rate
     findings: tuple[Finding, ...]
-    twins: tuple[RehearsedTwin, ...]
-    """From the slowest to the fastest."""
+    twins: tuple[RehearsedTwin, ...]  # from the slowest to the fastest
     checks: tuple[Checked, ...]
     start: tuple[str, ...] = ()
     """The commands that carry the plan out with the settings of its end; none in a start's view."""

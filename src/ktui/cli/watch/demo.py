@@ -68,8 +68,7 @@ from ktui.tui.app.simulated import DemoApp, PlayNext, Story
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.run_view.launchers import PlanRehearser
 
-ENGINE_POLLS = 10.0
-"""The most polls of an engine in one real second."""
+ENGINE_POLLS = 10.0  # the most polls of an engine in one real second
 
 
 class UnhurriedClock:
@@ -126,11 +125,9 @@ class SimulatedEngines:
             standing=standing,
         )
 
-    permits: Permits | None = None
-    """Nobody to ask: simulated brokers let anybody do anything."""
+    permits: Permits | None = None  # nobody to ask: simulated brokers let anybody do anything
     throttle = ""
-    canary = True
-    """The default: simulated producers measure an objective."""
+    canary = True  # the default: simulated producers measure an objective
     rehearser: PlanRehearser | None = None
     """Nothing: what would be rehearsed here is simulated already."""
 

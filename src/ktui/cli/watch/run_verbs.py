@@ -32,8 +32,7 @@ from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS, PACE, P
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RunChange
 
 _OPTION_OF = {letter: option for option, letter in LETTERS.items()} | dict(KIP_435_NAMES)
-_MOST_NAMES = 50
-"""Names offered where a word was begun; more are no help."""
+_MOST_NAMES = 50  # names offered where a word was begun; more are no help
 _SETTINGS: dict[str, list[str]] = {"help_option_names": []}
 """The view's line offers completions in place of --help."""
 
