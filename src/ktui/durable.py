@@ -55,10 +55,7 @@ def make_folder(folder: Path) -> None:
 
 
 def copy_new(source: int, path: Path) -> None:
-    """Copy an open file, from its current position, to a new path of mode 0600.
-
-    FileExistsError if something is there; no part remains where the copy fails.
-    """
+    """Copy an open file, from its present position, to a new path of mode 0600, whole or not."""
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as new:
         try:
             with os.fdopen(os.dup(source), "rb") as old:

@@ -70,10 +70,7 @@ def as_count(count: int, noun: str, nouns: str = "") -> str:
 
 
 def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]:
-    """Scale a value to the first unit in which it has at most three digits.
-
-    Numbers have one decimal below ten, but never in the smallest unit.
-    """
+    """Scale to the first unit with three digits at most, with one decimal below ten."""
     value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
     exponent = 0
     while round(value) >= MOST:

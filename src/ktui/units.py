@@ -1,7 +1,4 @@
-"""Parse sizes, rates, times and shares, `4GiB`, `50MB/s`, `2m30s`, `30%`, and moments.
-
-Each quantity is a type of its own, so that a record's field can have it.
-"""
+"""Parse sizes, rates, times and shares, `4GiB`, `50MB/s`, `2m30s`, `30%`, and moments."""
 
 from __future__ import annotations
 

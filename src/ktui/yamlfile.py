@@ -75,10 +75,7 @@ class YamlFile:
         *,
         hook: Callable[[type, Any], Any] | None = None,
     ) -> T:
-        """Check `value`, found at `keys`, against a msgspec type; `hook` decodes our own types.
-
-        FileProblem names the line and the offending key, with the closest known one.
-        """
+        """Check `value`, at `keys`, against a type; FileProblem names the line and the key."""
         try:
             return msgspec.convert(value, to, dec_hook=hook)
         except msgspec.ValidationError as error:

@@ -57,10 +57,7 @@ def _usual_batch_size(roster: Roster) -> int:
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
-    """Return the ready partitions to cut now, C at a time, though steps are adding.
-
-    Those that go first, and internal ones, of whose leaders one moves at a time, wait for no other.
-    """
+    """Return the ready partitions to cut now: those that wait for no other, and the rest by C."""
     due = {tp for tp in roster.ready if _waits_for_no_other(roster, tp)}
     batch_size = cut_batch_size(roster)
     count = (len(roster.ready) - len(due)) // batch_size * batch_size

@@ -48,10 +48,7 @@ class Order(enum.StrEnum):
 
 
 class InternalOrder(enum.StrEnum):
-    """When partitions of Kafka's own topics begin, as against all others. Gentle only.
-
-    With `FIRST` and `LAST`, one leader of such a partition moves at a time, whatever L is.
-    """
+    """When partitions of Kafka's own topics begin; unless `NONE`, one leader moves at a time."""
 
     FIRST = "first"
     LAST = "last"
@@ -583,10 +580,7 @@ def order_without_gentle(order: Order) -> Order:
 def parse_broker_limits(
     brokers: Mapping[int, Mapping[str, int | str | None]], base: Limits
 ) -> Limits:
-    """Parse B, S and W of single brokers as `parse_limits` does, over those of `base`.
-
-    `run` lifts the broker's own limit, so that the run's binds there again.
-    """
+    """Parse B, S and W of single brokers as `parse_limits` does; `run` lifts an own limit."""
     own = {each.broker: each for each in base.brokers}
     for broker, options in brokers.items():
         values = dict(_own(name, value) for name, value in options.items())

@@ -40,10 +40,7 @@ Rank = tuple[Precedence, int, str, int]
 
 
 def first_by(order: Order, *, size: int, ahead: int) -> int:
-    """Return the part of a rank by which an order, not the plan's, sorts before topic and number.
-
-    `size` is in bytes; `ahead` are those by which it goes first with `long-first`.
-    """
+    """Return the part of a rank by which an order sorts before topic and number; sizes in bytes."""
     return {Order.LONG_FIRST: -ahead, Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
 
 
@@ -114,11 +111,7 @@ class Queue:
         return [tp for _, tp in self._order[after : after + count]]
 
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
-        """Iterate over the partitions of which a step fits, in order.
-
-        A demand that does not fit is skipped for the rest of the walk: `fits` may change from yes
-        to no during the walk, never back.
-        """
+        """Iterate over the partitions of which a step fits, in order; `fits` only turns to no."""
         self._settle()
         kinds = sorted((self._kinds[demand][0], n, demand) for n, demand in self._fitting(fits))
         return self._merged(kinds, fits)

@@ -90,10 +90,7 @@ class Roster:
         return self._file_all(entries)
 
     def seen(self, tp: TopicPartition, situation: Situation) -> Next:
-        """Record a partition's present situation, and return what comes next.
-
-        A step in flight stays: only `over` ends it. Urgency changes a place in the queue.
-        """
+        """Record a situation, and return what comes next; only `over` ends a step in flight."""
         entry = self._entries[tp]
         if entry.filed is not None and entry.situation == situation:
             return entry.filed

@@ -72,11 +72,7 @@ def keeps_min_isr(now: Situation, broker: int, drops: Brokers, adds: Brokers) ->
 
 
 def keeps_redundancy(now: Situation, drops: Brokers, adds: Brokers) -> bool:
-    """Whether every drop is replaced, unless CR is longer than FTR.
-
-    KIP-435 drops even if TR gets shorter than FTR: here, a target that is down must not cost a
-    replica.
-    """
+    """Whether drops are replaced, unless CR is longer than FTR; KIP-435 lets TR get shorter."""
     present = len(now.living)
     return present - len(drops) + len(adds) >= min(present, len(now.target))
 
@@ -185,10 +181,7 @@ def kip_435(now: Situation, most: int) -> Step | Blocked:
 
 
 def enough_in_sync(now: Situation, most: int, *, elects: bool) -> RuleResult:
-    """Below min ISR, add as many as are lacking, even beyond R, and drop nothing (KIP-435).
-
-    `elects`: whether to elect FTR's first replica if this step adds it, as KIP-435's shape does.
-    """
+    """Below min ISR, add as many as are lacking, even beyond R, and drop nothing (KIP-435)."""
     adds = adds_below_min_isr(now, most)
     if not adds:
         return None
@@ -255,10 +248,7 @@ def add_some(now: Situation, most: int, extra: int | None) -> RuleResult:
 
 
 def adding_others(now: Situation, step: Step) -> tuple[Step, ...]:
-    """Return a step of shape gentle, and the same that begins at another missing replica.
-
-    Which ones come first is free, because the cut puts all of them in the target's order.
-    """
+    """Return a gentle step, and others that begin at another missing replica; a cut sorts all."""
     count, missing = len(step.adds), now.missing
     if step.urgent or step.moves_leader or not 0 < count < len(missing):
         return (step,)

@@ -20,10 +20,7 @@ from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, S
 
 
 def next_step(now: Situation, limits: Limits) -> Next:
-    """Return a partition's next step, the reason why there is none, or that it is done.
-
-    Only replicas (R), extra_replicas (E) and the shape matter here.
-    """
+    """Return the next step, why there is none, or that it is done, by R, E and the shape."""
     if now.reassigning:
         return Blocked(BlockReason.REASSIGNING)
     if not now.replicas or not now.target:

@@ -83,10 +83,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class DuckLake:
-    """One whole version of a lake, in a locked connection with a view of each table.
-
-    All queries together may take `most_s` seconds; None for any.
-    """
+    """One whole version of a lake: a locked connection, with views, for at most `most_s`."""
 
     def __init__(
         self,

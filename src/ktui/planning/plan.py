@@ -51,10 +51,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_as_json(plan: Plan) -> str:
-    """Format the plan as JSON that Kafka's own tool also reads, one partition per line.
-
-    `original_replicas` are written where known; Kafka's tool ignores them.
-    """
+    """Format the plan as JSON that Kafka's own tool reads too, one partition per line."""
     lines = ",\n".join(f"  {msgspec.json.encode(target).decode()}" for target in plan.partitions)
     return f'{{"version": {VERSION}, "partitions": [\n{lines}\n]}}\n'
 

@@ -108,10 +108,7 @@ _Shift = tuple[TopicPartition, int, int]
 
 
 class _Growth:
-    """The new replicas of one topic, by those of each partition that are kept.
-
-    Updates `held`, the replicas of each broker in the cluster.
-    """
+    """The new replicas of one topic; updates `held`, the replicas of each broker in the cluster."""
 
     def __init__(
         self,

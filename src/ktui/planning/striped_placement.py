@@ -56,10 +56,7 @@ def usable_racks(brokers: BrokerRacks, *, rack_aware: bool) -> dict[int, str | N
 def place_topics(
     topics: Mapping[str, TopicSize], brokers: BrokerRacks, draw: Draw = _DRAW
 ) -> dict[TopicPartition, Brokers]:
-    """Place the replicas of topics, each topic by itself; PlacementProblem if brokers are too few.
-
-    Racks draw in the order in which `brokers` first names them.
-    """
+    """Place each topic's replicas, racks drawing in the order of `brokers`; or PlacementProblem."""
     placed: dict[TopicPartition, Brokers] = {}
     for topic, size in topics.items():
         _check(size.replication_factor, len(brokers))

@@ -179,10 +179,7 @@ class PreviewBase:
     def under(
         self, terms: Terms, on_decision: OnDecision | None = None, *, roughly: bool = False
     ) -> PlanPreview:
-        """Preview the plan under some terms.
-
-        Roughly, some of very many partitions stand for others: 10,000 take a third of a second.
-        """
+        """Preview the plan under some terms; roughly, 10,000 partitions take 0.3 seconds."""
         limits, throttle = terms.limits, terms.throttle
         snapshot = self._snapshot
         in_force = throttle.shared_evenly(self._gains)

@@ -149,10 +149,7 @@ def _least_for_size(one: WantedPartition) -> float:
 
 
 def most_by_weight(weights: Sequence[int], most: int | None) -> int | None:
-    """Return how many partitions W (bytes) lets be copied to a broker at once; None without W.
-
-    `weights` are what they count, least first: the last one that begins may exceed W.
-    """
+    """Return how many of `weights`, least first, W (bytes) lets into a broker; None without W."""
     if most is None:
         return None
     held = accumulate(weights, initial=0)

@@ -78,11 +78,7 @@ def simulate_in_bundles(
     inbound: Mapping[TopicPartition, int] | None = None,
     racks: Racks = NO_RACKS,
 ) -> SimulatedOutcome:
-    """Simulate a run roughly, in a time that does not grow with the number of partitions.
-
-    `wanted` are in the plan's order, online and in sync. `joining_s` are the seconds of a step that
-    adds, beside copying, `inbound` the bytes a second written to partitions, where known.
-    """
+    """Simulate a run of `wanted`, online and in sync, in a time that does not grow with them."""
     together = go_together([one.size for one in wanted], limits)
     bundles, written = bundled(wanted, _size, _onto), dict(inbound or {})
     others = {each.one.tp: each.others for each in bundles if each.others}
@@ -128,11 +124,7 @@ def simulate_stand_ins(
     to_cut: int,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
-    """Simulate a run of which some partitions stand for others, `left` having the size of all.
-
-    `to_cut` counts all partitions still to be cut, `inbound` the bytes a second written, where
-    known.
-    """
+    """Simulate a run of which some partitions stand for others; `left` has the size of all."""
     least_s, per_minute = 0.0, limits.cuts_per_minute
     if per_minute is not None and stand.steps > 1:  # partitions in one would be cut at once
         least_s = 60.0 * to_cut / per_minute

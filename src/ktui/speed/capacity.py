@@ -231,10 +231,7 @@ class Capacity:
         return self._expected_alone * speedup(MANY)
 
     def takes(self, broker: int, at_once: int, throttle: int | None) -> float:
-        """Return the rate at which a broker receives `at_once` copies, in bytes a second.
-
-        A broker that a throttle has limited keeps its share of another throttle.
-        """
+        """The bytes a second that a broker receives: under a throttle, its usual share of it."""
         seen = self._memory.seen.get(broker)
         if throttle is not None and seen is not None and seen.throttle is not None:
             if seen.bound and seen.throttle != throttle:
@@ -361,10 +358,7 @@ class Rates:
         return Span(seconds / spread.high, seconds, seconds / spread.low)
 
     def time_of(self, copying_s: float, waiting_s: float, onto: Mapping[int, float]) -> Span:
-        """Return how long a run takes: with the range of the broker that takes in its copies last.
-
-        `waiting_s` does not depend on rates. `onto` is in bytes, or in copies where they are alike.
-        """
+        """Return how long a run takes, with the range of the broker that is ready last."""
         received = {broker: size for broker, size in onto.items() if size}
         copying = Span(0.0, 0.0, 0.0)
         if received:

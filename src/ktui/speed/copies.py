@@ -38,10 +38,7 @@ Pair = tuple[int, int]  # a leader, and the broker that copies from it
 
 
 def leader_or_first(leader: int | None, replicas: Brokers) -> int:
-    """Return whom a partition is copied from: without a leader, its first replica.
-
-    Without replicas, as of a damaged journal, it is -1, which is no broker.
-    """
+    """Return whom a partition is copied from: its leader, its first replica, or -1, no broker."""
     return next(iter(replicas), -1) if leader is None else leader
 
 
@@ -129,10 +126,7 @@ class CopyLoad:
 
 
 class CopiesOfBothEnds:
-    """The replicas being copied, each at a rate that depends on what both of its ends copy.
-
-    The rates are computed once for all that changes at a moment.
-    """
+    """The replicas being copied, each at a rate that depends on what both of its ends copy."""
 
     def __init__(self, bytes_s: Callable[[Pair, CopyLoad], float], load: CopyLoad) -> None:
         self._bytes_s = bytes_s
@@ -174,10 +168,7 @@ class CopiesOfBothEnds:
         at_s: float,
         beside: Mapping[int, int] = NONE_BESIDE,
     ) -> None:
-        """Begin to copy a replica; the caller has collected ended copies with `ended`.
-
-        `beside` are further replicas that its broker copies as long as this one, by leader.
-        """
+        """Begin to copy a replica, and others as long from leaders `beside`, after `ended`."""
         if at_s != self._at_s:
             self._settle()
         if pair not in self._of:

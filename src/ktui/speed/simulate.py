@@ -82,10 +82,7 @@ def simulate_rest_of_run(
     on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
-    """Simulate the rest of a run, of which no replica is being copied yet.
-
-    `inbound` are the bytes a second written to partitions, where known.
-    """
+    """Simulate the rest of a run, of which no replica is being copied yet."""
     simulated = _SimulatedRun(
         Roster(limits, racks=left.racks), overhead, copying, on_decision, inbound
     )

@@ -166,10 +166,7 @@ class _Followed:
 
 
 class EtaReplay:
-    """Folds a session as the live view would; `replay` yields what the view would have shown.
-
-    The fold gets wall times, as the view did; forecasts have normalised times.
-    """
+    """Folds a session as the live view would, by wall times; forecasts have normalised times."""
 
     def __init__(
         self,

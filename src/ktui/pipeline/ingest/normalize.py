@@ -1,7 +1,4 @@
-"""Merge copies of lines, normalise times, and mark sessions shadowed by better ones.
-
-All is of whole clusters: new lines may change what was settled for old ones, see `fates`.
-"""
+"""Merge copies of lines, normalise times, and mark shadowed sessions, by whole clusters."""
 
 from __future__ import annotations
 
@@ -27,11 +24,7 @@ SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "run_id", "entry")
 
 
 def copies(lines: DataFrame) -> DataFrame:
-    """Add `counts` to each copy of a line: whether it is the one that counts.
-
-    Decoded polls go first, then the smallest checksum of the text, so the order of reading cannot
-    matter.
-    """
+    """Add `counts` to each copy of a line: the one decoded, then the least by its checksum."""
     rank = F.struct(~F.col("decoded"), "sha", "segment", "line")
     best = lines.groupBy(*LINE).agg(F.min(rank).alias("best"))
     return lines.join(best, list(LINE)).select(
@@ -40,10 +33,7 @@ def copies(lines: DataFrame) -> DataFrame:
 
 
 def sessions(counted: DataFrame) -> DataFrame:
-    """Compute each session's clock `offset`, and the spans in which better sessions cover it.
-
-    t = ms + offset, ms being the monotonic clock; `covered` is in t.
-    """
+    """Compute each session's `offset` (t = ms + offset), and the spans of t of better ones."""
     look = (F.col("kind") == "look") & F.col("decoded")
     own = (
         counted.groupBy(*SESSION)
@@ -82,10 +72,7 @@ def _covered(sessions: DataFrame) -> DataFrame:
 
 
 def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Add `fate` to each copy of a line: a struct of all that decides about its rows.
-
-    `copies` are of whole clusters. `wins` tells whether RUN_EVENTS has the line's event from it.
-    """
+    """Add `fate` to each copy of whole clusters' lines; `wins`: RUN_EVENTS has its event."""
     timed = _timed(copies, sessions)
     is_look = (F.col("kind") == "look") & F.col("decoded")
     is_event = F.col("counts") & (F.col("kind") == "run")

@@ -1,7 +1,4 @@
-"""Find the segments to read, complete the abandoned ones, and skip those that the lake knows.
-
-A file with a problem is reported and skipped; all others are read.
-"""
+"""Find segments, complete abandoned ones, and skip known ones; report files with problems."""
 
 from __future__ import annotations
 
@@ -74,10 +71,7 @@ def find(spark: SparkSession, places: Iterable[str]) -> Found:
 
 
 def listed_here(places: Iterable[str]) -> list[ListedFile] | None:
-    """List all possible segments in some places; None with a URI.
-
-    Unreadable files count as empty.
-    """
+    """List all possible segments in some places; None with a URI."""
     found: list[ListedFile] = []
     for path in map(local_path, places):
         if path is None:
@@ -215,10 +209,7 @@ def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
 
 
 def complete_abandoned(places: Iterable[str]) -> list[str]:
-    """Complete the segments that dead recorders left behind on this machine; return problems.
-
-    Among these are files that a stream would skip silently.
-    """
+    """Complete segments of dead recorders; return problems, also of files that streams skip."""
     problems: list[str] = []
     for place in places:
         path = local_path(place)

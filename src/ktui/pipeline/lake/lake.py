@@ -133,10 +133,7 @@ def with_truth(
 
 
 class NewVersion:
-    """The version of a lake after `before`, until it is committed, for the clusters with new rows.
-
-    `merged` are the versions, by cluster, whose rows in recorded tables are written again.
-    """
+    """The version after `before`, until its commit; `merged` are versions written again."""
 
     def __init__(
         self, spark: SparkSession, files: LakeFiles, before: Manifest, sizing: Sizing
@@ -342,10 +339,7 @@ class NewVersion:
 def write_parquet(
     rows: DataFrame, place: str, by: Collection[str], order: Collection[str] = ()
 ) -> None:
-    """Write rows in folders named by the columns `by`, sorted by `order` in each file.
-
-    Spark sorts rows by their folders anyway, so that only one file is open at a time.
-    """
+    """Write rows in folders by the columns `by`, sorted by `order` in each file."""
     grouped = by_folder(rows, by)
     ordered = grouped.sortWithinPartitions(*by, *order) if order else grouped
     ordered.write.partitionBy(*by).mode("overwrite").parquet(place)

@@ -39,10 +39,7 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     schema: StructType
     dated_by: str | None = None
-    """The time, ms, whose day is `date`: a folder below `cluster_id`.
-
-    Rows are in its order, so that readers of a time span skip other pages.
-    """
+    """The time, ms, whose day is `date`: a folder, and the order of rows, for readers of spans."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -120,10 +120,7 @@ def keeps_rows(spark: SparkSession) -> bool:
 
 
 def computed_once(rows: DataFrame) -> DataFrame:
-    """Return rows that Spark computes once, at their first use, until `forget`.
-
-    A small run keeps the rows: columns cost a generated class for each use and plan.
-    """
+    """Return rows that Spark computes once, until `forget`; a small run keeps the rows."""
     return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
 
 

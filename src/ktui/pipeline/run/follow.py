@@ -68,10 +68,7 @@ class Follower:
         self._over = True
 
     def follow(self) -> None:
-        """Bring the lake up to date, and keep it up to date until `end` is called.
-
-        PipelineProblem: a place is no folder, is followed already, or cannot be; the lake is whole.
-        """
+        """Bring the lake up to date, and keep it up to date until `end` is called."""
         with spark_errors_as_problems():
             segments.check_folders(self._spark, self._request.recordings)
             with self._alone():
@@ -122,10 +119,7 @@ class Follower:
         return stream.trigger(processingTime=f"{every_ms} milliseconds").start()
 
     def _watch(self, query: StreamingQuery) -> bool:
-        """Wait until a stream ends or is to end; return whether it has listed its folders.
-
-        Meanwhile complete what dead recorders leave: the stream sees complete segments only.
-        """
+        """Wait for a stream's end, and complete segments; return whether it has listed all."""
         going, sealed_at = False, time.monotonic()
         while query.isActive and not self._over:
             going = going or query.status["message"] == _WAITS or query.lastProgress is not None

@@ -44,10 +44,7 @@ def write_forecasts(
     segments: Collection[SegmentRead],
     tell: OnStep,
 ) -> tuple[DataFrame, Collection[str]]:
-    """Write the forecasts of sessions with new lines, the ends of copies, and how far replays are.
-
-    Returns the new rows of CAUGHT_UP, and the sessions replayed from their first segments.
-    """
+    """Write forecasts, ends of copies and replays; return new CAUGHT_UP, and sessions anew."""
     tell(FORECASTS.name)
     grown = _grown(version, sessions, written)
     contents = read_contents_again(version.spark, segments, grown.segments)
@@ -106,10 +103,7 @@ def write_errors(
     anew: Collection[str],
     run_ids: Collection[str],
 ) -> None:
-    """Write ETA_ERRORS: a version reads only the forecasts whose truth is new.
-
-    These are of copies in `ends`, of the sessions `anew`, counted again, and of the changed runs.
-    """
+    """Write ETA_ERRORS of new truth: of `ends`, of the sessions `anew`, and of changed runs."""
     known = sorted(version.known(ETA_ERRORS))
     if not known:
         forecasts, caught_up = version.written(FORECASTS), version.written(CAUGHT_UP)

@@ -98,10 +98,7 @@ def read_segments(
     found: segment_files.Found,
     tell: OnStep = lambda _: None,
 ) -> PipelineOutcome:
-    """Read new segments, and recompute all tables of their clusters.
-
-    Raises LakeLocked while another run writes the lake, PipelineProblem where it stays as it was.
-    """
+    """Read new segments, and recompute their clusters' tables; LakeLocked, or PipelineProblem."""
     files = lake_files(request.lake, spark)
     tell = CountedSteps(tell, insights=request.asked is not None)
     with (

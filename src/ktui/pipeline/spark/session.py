@@ -44,10 +44,7 @@ _MOST = 3
 
 @contextmanager
 def shared_classes(java: Java) -> Iterator[None]:
-    """Let JVMs within the block read the class archive, or write one if there is none.
-
-    If the block raises, the archive is removed, so that the next attempt does without.
-    """
+    """Let JVMs within the block read or write the class archive; if it raises, remove it."""
     before = os.environ.get(_OPTIONS)
     archive, options = None, ""
     with suppress(OSError):

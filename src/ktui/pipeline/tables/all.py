@@ -37,10 +37,7 @@ class Shared:
 def derived_tables(
     samples: DataFrame, run_events: DataFrame, news: News | Shared, resize: Resize = lambda _: None
 ) -> Iterator[tuple[Table, DataFrame, Marks | None]]:
-    """Yield the new rows of each table, and what marks the old ones that stay (None: none does).
-
-    Write each before asking for the next. `resize` gets the bytes of old samples read next.
-    """
+    """Yield each table's new rows, and what marks old ones that stay; write before the next."""
     if isinstance(news, Shared):
         for table, rows in _computed(samples, None, news):
             yield table, rows, None

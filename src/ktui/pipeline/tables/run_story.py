@@ -1,7 +1,4 @@
-"""The story of a run, from its recorded events: its rates, and its partitions' steps and waits.
-
-The fold is `execution.run.Run`; this adds normalised times, in ms. See docs/pipeline-tables.md.
-"""
+"""The story of a run by its events, with normalised times in ms; see docs/pipeline-tables.md."""
 
 from __future__ import annotations
 
@@ -114,10 +111,7 @@ def _rates(row: RateFacts) -> tuple[int | None, tuple[BrokerRate, ...]]:
 
 
 def rate_chooser(ledger: ThrottleLedger) -> RateChooser | None:
-    """Return whose rate is the lowest; None without a throttle.
-
-    Rates for single brokers count only where there is no other rate.
-    """
+    """Return whose rate is the lowest; single brokers' only where there is no other; or None."""
     wanted, chosen, held = ledger.rates, ledger.chosen, ledger.held_at
     budget, allowed = wanted.budget, FLOOR if held is None else held.rate
     rates = {

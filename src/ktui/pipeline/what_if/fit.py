@@ -30,10 +30,7 @@ class FitInputs(msgspec.Struct, frozen=True):
 def fetch_fit_inputs(
     inflows: DataFrame, steps: DataFrame, most_moving: DataFrame, runs: DataFrame
 ) -> tuple[Mapping[str, FitInputs], list[tuple[str, str]]]:
-    """Fetch the few results of `inflows`, `steps` and `most_reassigning` by cluster.
-
-    Returned too are the cluster and id of each run.
-    """
+    """Fetch `inflows`, `steps` and `most_reassigning` by cluster, and each run's cluster and id."""
     found = fetch_all(
         {
             "inflows": inflows,
@@ -117,10 +114,7 @@ def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
 
 
 def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFrame:
-    """Compute how long each finished step of a run took, and its copying, both in ms.
-
-    `adds` tells whether it adds replicas, `t` and `over_t` when it began and was over.
-    """
+    """Compute each finished step's time and copying, in ms, from `t` to `over_t`."""
     events = require_columns(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
     begun = events.where("kind = 'step'").select(
         "cluster_id", "run_id", "t", F.from_json("event", _STEP).alias("step")

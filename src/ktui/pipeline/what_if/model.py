@@ -123,10 +123,7 @@ _FEW = 5
 
 
 class InflowSample(msgspec.Struct, frozen=True, gc=False):
-    """The bytes into one broker while it added `at_once` replicas, under one throttle.
-
-    With `at_once` 0, these are the seconds in which nothing came through that throttle.
-    """
+    """The bytes into one broker under one throttle; `at_once` 0: seconds in which none came."""
 
     source: str | None
     broker: int
@@ -240,10 +237,7 @@ class RunLoads:
 def fit(
     inflows: Collection[InflowSample], steps: Collection[RecordedStep], partitions: int = 0
 ) -> Model | None:
-    """Fit the model of one cluster, without held-out runs; None where nothing was copied.
-
-    `partitions` is the most that were seen being reassigned at one time.
-    """
+    """Fit the model of one cluster, without held-out runs; None where nothing was copied."""
     seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
     if not seen:
         return None

@@ -289,10 +289,7 @@ def _soonest_s(run: SimulatedOutcome, moves: Moves, throttle: ThrottleRates, mod
 
 
 class _Copies(CopiesOfBothEnds):
-    """The replicas being copied, while the throttle changes; the last of `spans` stays.
-
-    Most into a broker, in bytes a second, and fewest and most replicas at once are counted.
-    """
+    """The replicas being copied, while the throttle changes; the last of `spans` stays."""
 
     def __init__(self, model: Model, spans: Sequence[RateSpan]) -> None:
         self.most_bytes_s, self.fewest_at_once, self.most_at_once = 0.0, 0, 0

@@ -88,11 +88,7 @@ def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None
 def advised_rows(
     rows: Sequence[Mapping[str, Any]], window_s: float | None, tests: HeldOutTests
 ) -> Iterator[dict[str, Any]]:
-    """Add to the rows of one run the recommendation, its reason, and the model's error.
-
-    `window_s` is the time in which a run should end, None for any; the errors of `tests` widen
-    ranges.
-    """
+    """Add to one run's rows the recommendation, its reason and error; `tests` widen ranges."""
     error = next(row["error_held_out"] for row in rows if row["own"])
     further = [*untested(tests), *model_too_far_off(error)]
     rows = [{**row, **_widened(row, tests), "beyond": [*row["beyond"], *further]} for row in rows]

@@ -335,11 +335,7 @@ class _Group(msgspec.Struct):
 def check_plan(
     plan: Plan, cluster: ClusterSnapshot, allowed: Allowances | None = None
 ) -> tuple[Finding, ...]:
-    """Return the findings about a plan on this cluster: problems, then warnings, then notes.
-
-    A remark that many partitions share is one finding that names them all. A plan without a problem
-    may be started.
-    """
+    """Return problems, then warnings, then notes; a remark of many partitions is one finding."""
     rules = PlanRules(cluster)
     groups = _grouped(plan, rules)
     found = find_positions(plan.text, [group.steps for group in groups]) if plan.text else {}

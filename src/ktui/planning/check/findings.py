@@ -25,10 +25,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the cluster before a plan starts, as read through the ports."""
 
     partitions: Mapping[TopicPartition, PartitionState]
-    """All partitions of the plan's topics.
-
-    A topic without any does not exist, unless in `failures`.
-    """
+    """All partitions of the plan's topics; of a missing topic, none."""
     brokers: Mapping[int, Broker]
     cluster_id: str = ""
     unregistered: frozenset[int] = frozenset()
@@ -191,10 +188,7 @@ def topics_of(plan: Plan) -> set[str]:
 def missing_permissions(
     permitted: Permissions | None, obstacles: CanaryObstacles | None, need: NeededPermission
 ) -> tuple[Finding, ...]:
-    """Return the permissions that are missing; none where Kafka has to refuse the request itself.
-
-    `permitted` is None where brokers do not tell, `obstacles` without a canary.
-    """
+    """Return the permissions that are missing; none where Kafka has to refuse the request itself."""
     lacking = () if permitted is None else _lacking(permitted, need)
     canary = _against_canary(obstacles, need) if obstacles is not None and need.canary else ()
     return (*lacking, *canary)

@@ -18,11 +18,7 @@ from ktui.planning.throttle_rates import is_canary
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """A rule that one partition breaks; those of the same kind and cause become one finding.
-
-    `cause` has the values for the sentence, `steps` the path from the partition to the value in the
-    file.
-    """
+    """A rule that one partition breaks; `steps` lead from it to the value in the file."""
 
     kind: FindingKind
     cause: tuple[object, ...] = ()

@@ -71,10 +71,7 @@ def replicas_on(draft: Draft, brokers: frozenset[int]) -> list[ReplicaOn]:
 
 
 def shed(layout: Layout, broker: int, free_bytes: int, wishes: Wishes) -> MadePlan:
-    """Make a plan by which a broker gives up at least so many bytes, and as few more as can be.
-
-    Replicas go where they go in a drain, but racks are never given up. Raises CannotMake.
-    """
+    """Make a plan by which a broker gives up so many bytes, or a few more, but no racks."""
     check_brokers(layout, [broker])
     if free_bytes <= 0:
         raise CannotMake(f"{free_bytes:,} bytes are to be freed: nothing to do.")

@@ -20,11 +20,7 @@ _Path = list[tuple[int, int, int]]
 
 
 class LeaderFlow:
-    """Changes the preferred leaders of a draft.
-
-    Of `partitions` the leader may change. `bands` say how many each live broker is to lead, `leads`
-    which ones it does.
-    """
+    """Changes the preferred leaders of a draft, until each live broker leads as its band says."""
 
     def __init__(
         self,

@@ -67,10 +67,7 @@ class Why(enum.StrEnum):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """Something that stays as it is: a replica, a partition, or a broker off the intention.
-
-    A partition has no `broker`; a broker that keeps more, or gets less, has no `tp`.
-    """
+    """Something that stays as it is: a replica, a partition, or a broker off the intention."""
 
     tp: TopicPartition | None
     broker: int | None

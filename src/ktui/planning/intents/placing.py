@@ -125,10 +125,7 @@ class Placer:
 
 
 def evacuate(draft: Draft, wanted: Iterable[ReplicaOn], successor: int | None = None) -> None:
-    """Move replicas off their brokers, which get none: as many as budgets allow, small ones first.
-
-    `successor` takes their places where it can.
-    """
+    """Move replicas off their brokers, small ones first, as many as budgets allow."""
     waiting: list[ReplicaOn] = []
     for tp, old in wanted:
         if why := draft.immovable(tp):

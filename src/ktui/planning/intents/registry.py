@@ -1,7 +1,4 @@
-"""What a plan can be made for: the one table of intents, with their fields, words and makers.
-
-`ktui plan`, the form of the start screen and the words behind `:plan` are made from it.
-"""
+"""What a plan can be made for: one table of intents, for the shell, the form and `:plan`."""
 
 from __future__ import annotations
 

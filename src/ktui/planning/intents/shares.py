@@ -24,10 +24,7 @@ def weighted_shares(
     loads: Mapping[int, int],
     most: Mapping[int, int] | None = None,
 ) -> dict[int, float]:
-    """Return each broker's share, by weight, of the `loads` of some brokers together.
-
-    What one cannot have because of its `most`, the others share.
-    """
+    """Return each broker's share, by weight, of all `loads`, and of what passes others' `most`."""
     left = float(sum(loads.get(broker, 0) for broker in brokers))
     shares = dict.fromkeys(sorted(brokers), 0.0)
     sharing = {broker: layout.weight(broker) for broker in shares if layout.weight(broker) > 0}

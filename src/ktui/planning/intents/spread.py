@@ -31,10 +31,7 @@ _MOST_TRIED = 40_000
 
 
 class Search:
-    """A search from the draft as it was, which it leaves so.
-
-    `replicas` can move to `targets`; `load` is what one of a partition counts, in bytes or not.
-    """
+    """A search from the draft as it was, which it leaves so; `load` is in bytes or replicas."""
 
     def __init__(
         self,

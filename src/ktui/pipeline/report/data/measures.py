@@ -117,10 +117,7 @@ def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
 
 
 def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: int) -> list[Inflow]:
-    """Sum up the growth of the replicas being added, by bins of this length, in ms.
-
-    As in the table `brokers`; growth is spread over the time between two readings, but across gaps.
-    """
+    """Sum up the growth of replicas being added, by bins in ms; none is spread over gaps."""
 
     def read(columns: Sequence[str]) -> pa.RecordBatchReader:
         return samples.scanner(columns=[*columns], filter=where).to_reader()

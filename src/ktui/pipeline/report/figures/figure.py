@@ -151,10 +151,7 @@ def axis(title: str, **more: Any) -> JSON:
 def scale_axis(
     title: str, values: Sequence[float], steps: Sequence[float], text: Callable[[float], str]
 ) -> JSON:
-    """Return an axis of positive numbers: logarithmic where they differ by a factor of ten.
-
-    Ticks stand at multiples of `steps`, which are in order.
-    """
+    """Return an axis of positive numbers, logarithmic over a factor of ten, with `steps`."""
     low, high = min(values), max(values)
     log = low > 0 and high >= _LOG_FROM * low
     if log:
@@ -217,10 +214,7 @@ def lasted(ms: float) -> str:
 
 
 def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
-    """Return at most about 400 equally spaced moments, in ms and 1 s apart or more.
-
-    Both ends are among them; the spans to cut have no moments but their ends.
-    """
+    """Return about 400 equal moments in ms, 1 s apart or more, with all ends and none in cuts."""
     began, ended = span
     left = ended - began - sum(to - since for since, to in cut)
     step = max(1000, -(-left // _MOST_POINTS))

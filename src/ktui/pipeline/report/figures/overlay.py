@@ -95,10 +95,7 @@ def events_figure(facts: ReportFacts) -> Figure | str:
 
 
 def weightiest(marks_: Sequence[Mark]) -> Sequence[Mark]:
-    """Return at most `MOST_SIGNS` signs, in order of time.
-
-    Brokers go before pauses, limits, throttles and the rest, then what lasted longer.
-    """
+    """Return at most `MOST_SIGNS` signs by time: weighty kinds go first, then long ones."""
     if len(marks_) <= MOST_SIGNS:
         return marks_
     ranked = sorted(
