@@ -188,7 +188,7 @@ def topics_of(plan: Plan) -> set[str]:
 def missing_permissions(
     permitted: Permissions | None, obstacles: CanaryObstacles | None, need: NeededPermission
 ) -> tuple[Finding, ...]:
-    """Return the permissions that are missing; none where Kafka has to refuse the request itself."""
+    """Return missing permissions; none where Kafka has to refuse the request itself."""
     lacking = () if permitted is None else _lacking(permitted, need)
     canary = _against_canary(obstacles, need) if obstacles is not None and need.canary else ()
     return (*lacking, *canary)
