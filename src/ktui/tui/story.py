@@ -90,9 +90,7 @@ _SIGN = Piece("» ", "moving", bold=True)
 class CaptionLine(Widget):
     """Draws a caption. It is always as high as the story's longest one: nothing above jumps."""
 
-    DEFAULT_CSS = """
-    CaptionLine { height: auto; padding: 0 2; background: $cursor; }
-    """
+    DEFAULT_CSS = "CaptionLine { height: auto; padding: 0 2; background: $cursor; }"
 
     def __init__(self, captions: Sequence[Caption]) -> None:
         super().__init__()
@@ -122,8 +120,7 @@ def _drawn(caption: Caption) -> Content:
     return content([_SIGN, *keys])
 
 
-_FOR_ALL = 0o644
-"""The mode of a picture: it is made to be shown."""
+_FOR_ALL = 0o644  # the mode of a picture: it is made to be shown
 
 
 def picture_name(story: str, at_s: float) -> str:

@@ -42,13 +42,7 @@ from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.terminal import Alerts, ThemeReload, TypedAhead
 from ktui.tui.app.view_commands import Abilities, Permission, ViewCommands
 from ktui.tui.draw.paint import GreyFilter
-from ktui.tui.draw.themes import (
-    DEFAULT,
-    FEW_COLOURS,
-    LoadedThemes,
-    role_defaults,
-    theme_problems,
-)
+from ktui.tui.draw.themes import DEFAULT, FEW_COLOURS, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.polling import (
     ClusterOutage,
     DownBrokers,
@@ -93,7 +87,6 @@ _OPENS = {
     "show_tool_commands": ToolCommandsScreen,
     "start_plan": PlanScreen,
 }
-"""The screen that each of these actions opens."""
 _EVENT_SEVERITIES = {
     "information": EventSeverity.NEWS,
     "warning": EventSeverity.WARNING,
@@ -407,7 +400,6 @@ class KtuiApp(App[None], Services):
 
     @property
     def selected(self) -> TopicPartition | None:
-        """The partition under the cursor, or the one whose detail is open."""
         showing = (s for s in reversed(self.screen_stack) if isinstance(s, ShowsPartition))
         return next((screen.partition for screen in showing), None)
 

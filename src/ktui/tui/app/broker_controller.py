@@ -40,7 +40,6 @@ _EFFECTS = {
     ),
     True: "New partitions may come to it again.",
 }
-"""What comes of a cordon, and of its end."""
 
 
 class BrokerController:

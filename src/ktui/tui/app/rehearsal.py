@@ -118,7 +118,6 @@ class RehearsalApp(SimulatedApp):
 
     @property
     def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The replicas that the partition of the row has, and those that it gets."""
         tp, last, attached = self.selected, self.progress.last, self.attached
         if tp is None:
             return (), ()
@@ -148,8 +147,7 @@ class RehearsalApp(SimulatedApp):
         self.exit(message=Text("ktui: the twin has ended with its view. Nothing was sent."))
 
 
-_TICK_S = 0.5
-"""Real seconds between two redraws of the lines."""
+_TICK_S = 0.5  # real seconds between two redraws of the lines
 
 
 class BranchApp(RehearsalApp):

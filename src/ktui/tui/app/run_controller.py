@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
 
 
-_OTHERS_EVERY_S = 5.0
-"""Seconds between two reads of the journals of other runs."""
+_OTHERS_EVERY_S = 5.0  # seconds between two reads of the journals of other runs
 
 
 class RunController:
@@ -374,7 +373,6 @@ class RunController:
 
 
 def _open(folder: RunDir, clock: Clock) -> tuple[AttachedRun, set[TopicPartition]]:
-    """Read the whole journal of a run; return the run and its partitions."""
     attached = AttachedRun(folder, clock)
     _, touched = attached.refresh()
     return attached, touched

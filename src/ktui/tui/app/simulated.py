@@ -34,10 +34,8 @@ from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Status
 
-_TICK_S = 0.25
-"""Real seconds between two looks at whether a caption is due."""
-_POLL_EVERY_S = 1.0
-"""Real seconds between two polls, unless `_LONGEST_POLL_S` is shorter."""
+_TICK_S = 0.25  # real seconds between two looks at whether a caption is due
+_POLL_EVERY_S = 1.0  # real seconds between two polls, unless `_LONGEST_POLL_S` is shorter
 _LONGEST_POLL_S = 10.0
 """The cluster's seconds between two polls. With fewer polls, short moves would go unseen."""
 

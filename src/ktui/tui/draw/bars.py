@@ -119,8 +119,7 @@ def _lengths(parts: tuple[int, ...], whole: int, cells: int) -> list[int]:
     return lengths
 
 
-BELOW, ABOVE = 15, 4
-"""The cells up to the objective, and those above it."""
+BELOW, ABOVE = 15, 4  # the cells up to the objective, and those above it
 BAR_CELLS = 1 + BELOW + 1 + ABOVE + 1
 """The cells of a bar with its ends and the mark of the objective."""
 _BEYOND = "»"
@@ -160,7 +159,6 @@ _DOTS = 4
 _BLANK = 0x2800
 _LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
-"""The dots of a column filled from below, by how many."""
 
 
 def area_heights(

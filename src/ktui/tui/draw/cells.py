@@ -17,8 +17,7 @@ from ktui.execution.run.states import CancelKind
 from ktui.progress.row import RECENT_SLOTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
-BARS: Final = "▁▂▃▄▅▆▇█"
-"""Bars for the share caught up, in eighths."""
+BARS: Final = "▁▂▃▄▅▆▇█"  # bars for the share caught up, in eighths
 ELLIPSIS: Final = "…"
 _LEFT_OUT = f" {ELLIPSIS}"
 SPANS: Final = (RECENT_SLOTS, RECENT_SLOTS // 2, RECENT_SLOTS // 5)
@@ -54,7 +53,6 @@ CANCEL_SIGNS: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
         CancelKind.ROLLBACK: Cell("↩", "next-leader"),
     }
 )
-"""The sign of the moment in which an operator cancelled a partition, by the kind of cancel."""
 
 
 class Piece(NamedTuple):

@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from ktui.quantities import (
-    DECIMAL,
-    MOST,
-    UNKNOWN,
-    as_bytes,
-    as_count,
-    as_duration,
-    as_rate,
-    scaled,
-)
+from ktui.quantities import DECIMAL, MOST, UNKNOWN, as_bytes, as_count, as_duration, as_rate, scaled
 from ktui.speed.answer import Span
 
 __all__ = [

@@ -25,8 +25,7 @@ class ColourRole(msgspec.Struct, frozen=True):
     """One meaning that the screens draw in a colour of its own."""
 
     meaning: str
-    default: str
-    """The base colour or shade where a theme gives the role none."""
+    default: str  # the base colour or shade where a theme gives the role none
     text: bool = True
 
 

@@ -47,7 +47,6 @@ class Overview(msgspec.Struct, frozen=True):
     down: tuple[int, ...] = ()
     health: HealthCounts = HealthCounts()
     stalled: tuple[TopicPartition, ...] = ()
-    """The stalled partitions, the longest first."""
     loads: Mapping[int, BrokerLoad] = msgspec.field(default_factory=dict)
 
     @property
@@ -117,10 +116,8 @@ _KEPT = 1_000
 class ClusterOutage(msgspec.Struct, frozen=True):
     """Why the whole cluster does not answer."""
 
-    reason: str
-    """A short reason that stays the same from attempt to attempt: "connection refused"."""
+    reason: str  # a short reason that stays the same from attempt to attempt: "connection refused"
     details: str
-    """The attempt and its place, the cause, and what to do about it."""
 
 
 class Outages:
@@ -161,7 +158,6 @@ class Outages:
         return other
 
     def merge(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Return the events of the polls with these merged in, by time."""
         if not self._events:
             return events
         if self._merged is None or self._merged_with is not events:
@@ -349,11 +345,9 @@ def merge_history(
     )
 
 
-_MANY = 200
-"""With more partitions than this a fold would delay key presses, so it runs in a thread."""
+_MANY = 200  # with more partitions than this a fold would delay key presses, so it runs in a thread
 
-_MOST_KEPT = 300
-"""The most polls kept while a history is read."""
+_MOST_KEPT = 300  # the most polls kept while a history is read
 
 log = logging.getLogger(__name__)
 

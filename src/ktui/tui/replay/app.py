@@ -53,9 +53,7 @@ MARKS = (Cell("╷", "dim"), Cell("▲", "falling-behind"), Cell("!", "stalled")
 class ReplayLine(Widget):
     """Draws a `ReplayPosition`; a click goes to the clicked moment."""
 
-    DEFAULT_CSS = """
-    ReplayLine { height: 1; background: $background; }
-    """
+    DEFAULT_CSS = "ReplayLine { height: 1; background: $background; }"
 
     class Clicked(Message):
         """The operator clicked on a moment of the recording, here in its seconds."""
@@ -208,8 +206,7 @@ _LEFT_OUT = (
     "quit_view",
 )
 _USUAL_POLL_S = 1.0
-_TICK_S = 0.25
-"""Real seconds between two redraws of the line."""
+_TICK_S = 0.25  # real seconds between two redraws of the line
 
 REPLAY_BINDINGS = [
     Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),

@@ -91,12 +91,9 @@ def branch_point(recording: str, tape: Tape, survey: Survey, at_s: float) -> Bra
 
 FRAME_S = 0.1
 """Real seconds between two frames; all that was recorded in between is in the second one."""
-_GAP_S = 5.0
-"""Seconds of a gap between two sessions that are still played; a longer gap is skipped."""
-_REPORT_EVERY_S = 0.1
-"""Real seconds of folding between two reports of how far it is."""
-_AGAIN_S = 1.0
-"""Real seconds within which going back once more goes to the mark before."""
+_GAP_S = 5.0  # seconds of a gap between two sessions that are still played; a longer gap is skipped
+_REPORT_EVERY_S = 0.1  # real seconds of folding between two reports of how far it is
+_AGAIN_S = 1.0  # real seconds within which going back once more goes to the mark before
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +119,6 @@ class Player:
         self.tape = tape
         self.clock = clock
         self.first_s = tape.first_look_s
-        """The first second at which there is anything to show."""
         self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
         self._stage = stage
         self._walk, self._survey = Walk(tape), Survey(tape)
@@ -284,7 +280,6 @@ class Player:
             await self._show(jumped=True)
 
     async def _find_event(self, way: SearchDirection) -> float | None:
-        """Find the second of an event, surveying as far as needed; None where there is none."""
         at_s, survey = self.clock.monotonic(), self._survey
         if way is SearchDirection.PREVIOUS:
             slack_s = 0.0 if self.clock.paused else _AGAIN_S * self.clock.speed

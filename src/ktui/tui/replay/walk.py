@@ -159,8 +159,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     at_s: float
     at: datetime
     progress: Progress
-    outages: Outages
-    """Never changed after this."""
+    outages: Outages  # never changed after this
     run_lines: tuple[RunLine, ...] | list[RunLine]
     """Lines of runs, of which only the first `passed` were passed at this place."""
     passed: int
@@ -291,13 +290,10 @@ def _new_events(before: Progress, after: Progress) -> Iterable[Event]:
     return reversed(new)
 
 
-AT_ONCE_S = 0.1
-"""Real seconds after which the survey can be stopped."""
-SPACING = 30
-"""Lines between two checkpoints at first; the spacing grows with the recording."""
+AT_ONCE_S = 0.1  # real seconds after which the survey can be stopped
+SPACING = 30  # lines between two checkpoints at first; the spacing grows with the recording
 MOST_CHECKPOINTS = 400
-MOST_TIMELINES = 20_000
-"""The most timelines kept in all checkpoints together."""
+MOST_TIMELINES = 20_000  # the most timelines kept in all checkpoints together
 
 
 class SurveyMark(msgspec.Struct, frozen=True):
@@ -356,7 +352,6 @@ class Survey:
         return self.marks[number - 1] if number else None
 
     def _keep(self) -> None:
-        """Keep where the walk is. Where the checkpoints become too many, drop every other one."""
         self._since = 0
         self.checkpoints.append(self._walk.checkpoint)
         timelines = sum(len(checkpoint.progress.timelines) for checkpoint in self.checkpoints)

@@ -15,12 +15,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.run_details import estimate_as_seen
-from ktui.execution.forecast.run_progress import (
-    RunProgress,
-    run_progress,
-    with_least,
-    with_more,
-)
+from ktui.execution.forecast.run_progress import RunProgress, run_progress, with_least, with_more
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import RunClient
@@ -123,8 +118,7 @@ def _severity(event: AnyRunEvent) -> EventSeverity:
 MOST_EVENTS = 10_000
 MOST_BOUNDED, BOUNDED_EVERY = 1_000, timedelta(seconds=10)
 """What sets the pace is computed so often, for so many partitions: that takes 20 us for each."""
-_ENOUGH_BEGUN = 0.1
-"""Above this share of steps begun, the number of batches can be estimated."""
+_ENOUGH_BEGUN = 0.1  # above this share of steps begun, the number of batches can be estimated
 
 
 class RunStatus(RunProgress, frozen=True, kw_only=True):

@@ -56,7 +56,6 @@ class RehearsalInView(Protocol):
     """The rehearsal that a view shows: a twin that one may break, and what comes of it."""
 
     name: str
-    """The title of its report."""
 
     @property
     def verbs(self) -> Sequence[str]: ...
@@ -90,8 +89,7 @@ class RehearsedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     report: str
     time: str
-    holds: bool
-    """Whether every partition comes to its target on each twin."""
+    holds: bool  # whether every partition comes to its target on each twin
 
 
 class PlanRehearser(Protocol):
@@ -100,19 +98,7 @@ class PlanRehearser(Protocol):
     async def rehearse(
         self, wanted: NewRun, progress: Callable[[str], None], *, anew: bool
     ) -> RehearsedPlan:
-        """Take a snapshot of the cluster, and rehearse a plan on its twins; nothing is sent.
-
-        Cancelling this ends it.
-
-        Args:
-            wanted: the run as it would be started.
-            progress: is called with what is being done, in words.
-            anew: whether to take another snapshot, although the last one is of this plan.
-
-        Raises:
-            RunProblem: the plan cannot be rehearsed; the text has the reason.
-            ClusterError: the cluster cannot be read.
-        """
+        """Rehearse a plan on twins of a snapshot, which is taken `anew` or was of this plan."""
         ...
 
 
@@ -127,9 +113,7 @@ class EngineLauncher(Protocol):
         ...
 
     @property
-    def canary(self) -> bool:
-        """Whether a canary measures the objective by default."""
-        ...
+    def canary(self) -> bool: ...
 
     @property
     def rehearser(self) -> PlanRehearser | None: ...
@@ -141,25 +125,17 @@ class EngineLauncher(Protocol):
         """Read what a plan is made from: partitions with their sizes, and brokers' room."""
         ...
 
-    async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:
-        """Check that a run's principal may set a throttle, and measure its objective."""
-        ...
+    async def check_throttle(self, run: Run, rates: ThrottleRates) -> None: ...
 
     async def start(self, wanted: NewRun) -> RunDir:
         """Start a run; an engine owns it when this returns. On an error nothing was sent."""
         ...
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        """Start an engine for a run; the engine owns it when this returns.
+        """Start an engine, which then owns the run.
 
-        Args:
-            run: its folder.
-            ask: asks the engine for a cancel, once nothing blocks the run. A cancel resumes the run
-                even where the owner of the cluster cannot be determined.
-
-        Raises:
-            RunProblem: the run was not resumed; the text has the reason.
-            ClusterError: the cluster cannot be asked.
+        Once nothing blocks the run, `ask` asks the engine for a cancel. A cancel resumes the run
+        even where the owner of the cluster cannot be determined.
         """
         ...
 
@@ -170,8 +146,7 @@ class EngineLauncher(Protocol):
         ...
 
 
-_OLD_S = 30.0
-"""The age, in seconds, from which it is read again."""
+_OLD_S = 30.0  # the age, in seconds, from which it is read again
 
 
 class RecentLayout:

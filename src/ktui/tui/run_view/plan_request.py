@@ -291,7 +291,6 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         return None if self.generated is None else self.generated.change
 
     async def with_throttle(self, facts: FactReader, canary: str) -> ChosenPlan:
-        """Read what a throttle is checked against, which takes some seconds."""
         found = await facts.add_throttle(self.plan, self.base.facts, canary)
         base = await asyncio.to_thread(_base, self.plan, found, self.path)
         return msgspec.structs.replace(self, base=base, measured=True)

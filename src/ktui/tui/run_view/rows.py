@@ -156,8 +156,7 @@ class RunRows:
         """Once this run has ended: the partitions that another one has under way."""
         self.waits: Waits | None = None
         self.steps_begun = 0
-        self.all_left = 0
-        """Steps yet to begin if all goes well, as of each partition's last change."""
+        self.all_left = 0  # steps yet to begin if all goes well, as of each partition's last change
 
     def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
         touched: set[TopicPartition] = set()

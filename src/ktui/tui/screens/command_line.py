@@ -17,8 +17,7 @@ from ktui.tui.run_view.launchers import BadCommand
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import HistoryField
 
-Action = Callable[[], Awaitable[None]]
-"""What a command does, once its line is closed."""
+Action = Callable[[], Awaitable[None]]  # what a command does, once its line is closed
 
 
 class CommandLanguage(Protocol):

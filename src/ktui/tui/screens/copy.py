@@ -27,8 +27,7 @@ from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import Route, clipboard_route, load_tmux_buffer
 
-_ROW_CELLS = 200
-"""The width of a row as text: every column is in it."""
+_ROW_CELLS = 200  # the width of a row as text: every column is in it
 
 
 class CopyForm(NamedTuple):
@@ -123,9 +122,7 @@ class CopyScreen(ModalScreen[str | None]):
             height: auto; padding: 0; border: none; background: $surface;
             background-tint: transparent; text-wrap: nowrap; text-overflow: ellipsis;
         }
-        & #copy-text {
-            width: 1fr; height: auto; max-height: 8; margin-top: 1; color: $dim;
-        }
+        & #copy-text { width: 1fr; height: auto; max-height: 8; margin-top: 1; color: $dim; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -23,9 +23,7 @@ from ktui.tui.widgets.footer import FooterKeys
 ResultT = TypeVar("ResultT")
 
 MOST_CELLS = 100
-"""The width of the widest dialog."""
-_FRAME_CELLS = 6
-"""What a line of the box loses to its border and padding."""
+_FRAME_CELLS = 6  # what a line of the box loses to its border and padding
 
 
 class DialogNews(FooterKeys):
@@ -151,7 +149,6 @@ class Dialog(ModalScreen[ResultT]):
         return min(self.WIDTH, self.size.width) - self.box.gutter.width
 
     def room_beside(self, *texts: str, lines: int) -> int:
-        """Return how many lines the box has beside some texts and `lines` others."""
         box = self.box
         room = self.size.height - box.styles.margin.top - box.gutter.height - lines
         return room - sum(len(Content(text).wrap(self.line_cells)) for text in texts)

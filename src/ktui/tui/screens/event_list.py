@@ -30,8 +30,7 @@ class EventKind(NamedTuple):
     """What an event is about, and the words that count it with others of its kind."""
 
     topic: Topic
-    words: str = ""
-    """With `{s}` where the plural of a noun has an s."""
+    words: str = ""  # with `{s}` where the plural of a noun has an s
 
     def counted(self, count: int) -> str:
         return f"{count:,} {self.words.format(s='' if count == 1 else 's')}"
@@ -179,10 +178,8 @@ class EventFilter:
         return all(word in text for word in self._words)
 
 
-FEWEST = 3
-"""Fewer events stand alone: one line would save nothing."""
+FEWEST = 3  # fewer events stand alone: one line would save nothing
 _SPAN = timedelta(seconds=5)
-"""The time from the first event of a group to its last."""
 _MOST_NAMED = 4
 _BLOCK = 1_024
 
@@ -192,7 +189,6 @@ class Splice(NamedTuple):
 
     dropped: int
     kept: int
-    """The events that stay, from there on; all others are new."""
 
 
 def splice(old: Sequence[Event], new: Sequence[Event]) -> Splice:
@@ -286,7 +282,6 @@ def group_subject(events: Sequence[Event]) -> str:
 
 
 _INDENT = "  "
-"""In front of the events of an unfolded group."""
 
 
 class EventRow(msgspec.Struct, frozen=True):
@@ -298,7 +293,6 @@ class EventRow(msgspec.Struct, frozen=True):
     severity: int
     subject: str = ""
     unfolds: bool | None = None
-    """Whether this group is folded; None for the line of an event."""
 
     def begins_as(self, other: EventRow) -> bool:
         same = self.event is other.event and (self.unfolds is None) is (other.unfolds is None)

@@ -36,8 +36,7 @@ from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
-SIGNS = ("·", "!", "‼")
-"""News, warning, trouble: the sign beside the colour."""
+SIGNS = ("·", "!", "‼")  # news, warning, trouble: the sign beside the colour
 _WIDEST_SUBJECT = 40
 
 
@@ -68,9 +67,7 @@ class EventList(ScrollView, can_focus=True):
     }  # fmt: skip
     DEFAULT_CSS = """
     EventList {
-        overflow-x: hidden;
-        scrollbar-gutter: stable;
-        scrollbar-size-vertical: 1;
+        overflow-x: hidden; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
         & > .event--time { color: $dim; }
         & > .event--subject { color: $header; }
         & > .event--news { color: $foreground; }
@@ -325,8 +322,7 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
 
     CSS = """
     EventsScreen {
-        background: $background;
-        layers: events note;
+        background: $background; layers: events note;
         & > #events-title { height: 1; }
         & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
         & > #events-filter.-closed { display: none; }

@@ -67,9 +67,7 @@ class _Row(NamedTuple):
 class HelpText(Widget):
     """Draws sections, and finds the rows with all words; as one widget, it opens at once."""
 
-    DEFAULT_CSS = """
-    HelpText { height: auto; }
-    """
+    DEFAULT_CSS = "HelpText { height: auto; }"
 
     def __init__(self, sections: Sequence[HelpSection]) -> None:
         super().__init__()

@@ -36,9 +36,7 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
     InsightsScreen {
         background: $background;
         & > #insights-title { height: 1; }
-        & > VerticalScroll {
-            padding: 0 1; overflow-x: auto; scrollbar-gutter: stable;
-        }
+        & > VerticalScroll { padding: 0 1; overflow-x: auto; scrollbar-gutter: stable; }
         & .words { width: 100%; height: auto; }
         & .table { width: auto; height: auto; text-wrap: nowrap; margin-top: 1; }
     }

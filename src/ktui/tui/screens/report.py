@@ -20,8 +20,7 @@ from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
-_OF_FAULTS = ("  ktui", "  to do", "  a rollback then")
-"""The beginnings of the lines below a fault."""
+_OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
 READING = "Working out what it has done so far …"
 
 

@@ -31,16 +31,14 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
-EVERY_S = 5.0
-"""Seconds between two reads; each reads the journals of all runs."""
+EVERY_S = 5.0  # seconds between two reads; each reads the journals of all runs
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
 _NOT_RESUMED = {
     RunState.ENDED: "has ended",
     RunState.EXPORTED: "was exported, and goes on where it is imported",
 }
 _HEADINGS = ("run", "state", "done", "failed", "called off", "started")
-_AROUND = 2
-"""Cells of padding that the table adds to each cell."""
+_AROUND = 2  # cells of padding that the table adds to each cell
 _LEAST_NAME = 12
 
 

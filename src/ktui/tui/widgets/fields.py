@@ -23,7 +23,6 @@ from ktui.tui.widgets.bindings import give_ids
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
 _LABEL_CELLS = 17
-"""The width of the labels of a form's fields."""
 
 
 class Choices(Widget):
@@ -41,7 +40,6 @@ class Choices(Widget):
 
         @property
         def control(self) -> Choices:
-            """The widget with the choice."""
             return self.choices
 
     def __init__(
@@ -203,8 +201,7 @@ class Route(enum.Enum):
     TMUX = enum.auto()
     TERMINAL = enum.auto()
     """The terminal takes it by OSC 52; one that knows nothing of it ignores it."""
-    NONE = enum.auto()
-    """The terminal is known to ignore it."""
+    NONE = enum.auto()  # the terminal is known to ignore it
 
 
 def clipboard_route(environ: Mapping[str, str]) -> Route:

@@ -47,20 +47,13 @@ class FooterKeys(Widget):
     }
     DEFAULT_CSS = """
     FooterKeys {
-        dock: bottom;
-        height: 1;
-        padding-left: 2;
-        color: $footer-foreground;
-        background: $footer-background;
-        text-wrap: nowrap;
+        dock: bottom; height: 1; padding-left: 2; color: $footer-foreground;
+        background: $footer-background; text-wrap: nowrap;
         & > .footer--key {
-            color: $footer-key-foreground;
-            background: $footer-key-background;
-            text-style: bold;
+            color: $footer-key-foreground; background: $footer-key-background; text-style: bold;
         }
         & > .footer--description {
-            color: $footer-description-foreground;
-            background: $footer-description-background;
+            color: $footer-description-foreground; background: $footer-description-background;
         }
         & > .footer--hover { background: $block-hover-background; }
         &.-news { height: auto; max-height: 3; padding: 0 2; text-wrap: wrap; }

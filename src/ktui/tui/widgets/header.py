@@ -27,14 +27,10 @@ from ktui.tui.widgets.trouble import fit_troubles, troubles
 _OTHER_ENDS = frozenset(
     {State.FAILED, State.STOPPED, State.ROLLED_BACK, State.CHANGED_ELSEWHERE, State.TOPIC_GONE}
 )
-_OLD_POLLS = 3
-"""Values are old after so many intervals, or polls if those take longer."""
-_SHORT_NAME = 20
-"""The cells of a name in a line that is too long."""
+_OLD_POLLS = 3  # values are old after so many intervals, or polls if those take longer
+_SHORT_NAME = 20  # the cells of a name in a line that is too long
 _UNLIMITED = 10_000
-"""More cells than any line has."""
-_FAR_S = 366 * 86_400
-"""A longer time left is shown as this one, because dates have a maximum."""
+_FAR_S = 366 * 86_400  # a longer time left is shown as this one, because dates have a maximum
 
 
 WidgetT = TypeVar("WidgetT", bound=Widget)
@@ -243,7 +239,6 @@ def _chip(
 
 
 def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
-    """Return what goes on: the health of the cluster, and what moves."""
     if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
     parts = [*_health(status.overview.health)]

@@ -31,7 +31,6 @@ def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
 
 
 _NOT_DRAWN = -1
-"""A width that no widget has."""
 
 
 class _Drawn(NamedTuple):
@@ -48,9 +47,7 @@ class Lines(Widget):
     """As high as its lines; a `Static` with the same text draws all of them for each change."""
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = """
-    Lines { height: auto; }
-    """
+    DEFAULT_CSS = "Lines { height: auto; }"
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
         super().__init__(id=id)
@@ -101,8 +98,7 @@ class Lines(Widget):
 
 
 _GAP = 3
-_MOST = 4
-"""The most columns: further apart, a value no longer seems to belong to its label."""
+_MOST = 4  # the most columns: further apart, a value no longer seems to belong to its label
 
 
 def facts(pairs: Sequence[tuple[str, Content]], width: int) -> list[Content]:
@@ -136,8 +132,7 @@ def _value_width(column: Sequence[tuple[str, Content]]) -> int:
 
 _NAMES = ("as it was", "here")
 _BAR = 24
-_LEAST_WIDTH = 100
-"""A narrower line has no bar."""
+_LEAST_WIDTH = 100  # a narrower line has no bar
 _DONE, _LEFT = Cell("━", "moving"), Cell("─", "dim")
 _NO_RUN = "no run had begun"
 
@@ -145,9 +140,7 @@ _NO_RUN = "no run had begun"
 class BranchLines(Widget):
     """Draws two moments of one run, one below the other."""
 
-    DEFAULT_CSS = """
-    BranchLines { height: 2; background: $background; }
-    """
+    DEFAULT_CSS = "BranchLines { height: 2; background: $background; }"
 
     def __init__(self) -> None:
         super().__init__()

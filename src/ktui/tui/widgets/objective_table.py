@@ -78,7 +78,6 @@ def _sentence(objective: Objective, held: RateHeld) -> Content:
 
 
 def _heading(objective: Objective, rows: list[_Row], names: int) -> list[Piece]:
-    """Return the heading, with the values of the band's start and of the objective above them."""
     aim = min(row.aim for row in rows)
     first, _ = band_cells(aim)
     start = f"{objective.below * BAND * aim:.6g}".rjust(first)
@@ -113,7 +112,6 @@ def _figure(objective: Objective, row: _Row) -> list[Piece]:
 
 
 def _why(objective: Objective, row: _Row) -> str:
-    """Return in a few words why the rate of a row moved last, or stays."""
     why = row.why
     if why is None:
         return ""

@@ -30,8 +30,7 @@ class ReportsOwnErrors(DOMNode):
 C = TypeVar("C")
 R = TypeVar("R")
 
-FEW = 1_000
-"""With more partitions than this, working on all of them delays keys."""
+FEW = 1_000  # with more partitions than this, working on all of them delays keys
 
 
 class OffLoop(Generic[C, R]):

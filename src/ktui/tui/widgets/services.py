@@ -26,8 +26,7 @@ class Notification(NamedTuple):
     """A message that takes the place of the footer's keys for a while."""
 
     words: str
-    severity: str = "information"
-    """As Textual names them: information, warning, error."""
+    severity: str = "information"  # as Textual names them: information, warning, error
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +35,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     cluster_name: str
     read_only: bool
     tls_unverified: bool = False
-    """Whether TLS is used without verifying who answers."""
     interval_s: float
     now: datetime
     now_s: float
@@ -45,24 +43,19 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     run: RunStatus | None = None
     others: Sequence[OtherRun] = ()
     """Once that run has ended: the runs of its cluster that live or wait, the live ones first."""
-    foreign: int = 0
-    """Partitions being reassigned that are none of that run's steps in flight."""
+    foreign: int = 0  # partitions being reassigned that are none of that run's steps in flight
     foreign_of_runs: Mapping[str, int] = {}
     """Those of them that other runs of the state directory have begun, by run."""
     foreign_stalled: tuple[TopicPartition, ...] = ()
     """Those of them that are stalled, the longest first."""
     movers: Mapping[TopicPartition, str] = {}
     down_since_s: Mapping[int, float | None] = {}
-    left_behind: int = 0
-    """Throttles that nobody needs, on the brokers and topics that are polled."""
+    left_behind: int = 0  # throttles that nobody needs, on the brokers and topics that are polled
     cancel_gate: str = ""
     outage: ClusterOutage | None = None
     recorded: bool | None = None
-    """Whether recording works; False once it has stopped, None where the view is not recorded."""
-    until_seen: str = ""
-    """The text before the first poll; empty for the address being connected to."""
-    badge: str = ""
-    """The kind of view, where it is not live on a real cluster: "SIMULATED x10"."""
+    until_seen: str = ""  # the text before the first poll; empty for the address being connected to
+    badge: str = ""  # the kind of view, where it is not live on a real cluster: "SIMULATED x10"
 
 
 class Services:

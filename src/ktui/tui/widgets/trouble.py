@@ -15,8 +15,7 @@ from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.services import Status
 
-_NAMED = 4
-"""The most brokers named as down; there is no room for more."""
+_NAMED = 4  # the most brokers named as down; there is no room for more
 _NO_KEYS: Mapping[str, str] = {}
 
 
@@ -44,7 +43,6 @@ class Trouble(NamedTuple):
     helps: tuple[Help, ...] = ()
     role: str = "stalled"
     command: str = ""
-    """The command in a shell that helps, where no key does."""
     whole: bool = False
 
 
@@ -206,7 +204,6 @@ def fit_troubles(
 
 
 def _in_few_words(found: Sequence[Trouble], room: int, keys: Mapping[str, str]) -> list[Trouble]:
-    """Leave out details until all fit, those of the least urgent first."""
     fitted = list(found)
     for place in reversed(range(len(fitted))):
         if sum(pieces_width(_pieces(each, keys)) + 3 for each in fitted) - 1 <= room:
@@ -237,7 +234,6 @@ def _pieces(trouble: Trouble, keys: Mapping[str, str]) -> list[Piece]:
 
 
 def _keys_text(offered: Sequence[Help], keys: Mapping[str, str]) -> str:
-    """Return the keys that help; where there are several, each with what it does."""
     bound = [each for each in offered if each.action in keys]
     if len(bound) == 1:
         return keys[bound[0].action]

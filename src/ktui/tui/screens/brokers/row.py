@@ -17,7 +17,6 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
 
 CORDON_SIGN = "⊘"
-"""Marks a broker with cordoned log dirs."""
 _BAR = 5
 _TIGHT, _FULL = 0.80, 0.90
 """Used shares of a disk from which it is shown as filling up, and as almost full."""
@@ -49,7 +48,6 @@ class BrokerView(msgspec.Struct, frozen=True):
 
     @property
     def cordoned(self) -> str:
-        """How many log dirs are cordoned: `all`, `1 of 3`; empty for none."""
         cordoned = sum(log_dir.cordoned for log_dir in self.log_dirs)
         if all_cordoned(self.log_dirs):
             return "all"
@@ -231,8 +229,7 @@ COLUMNS = (
     ),
     _column("disk", 12, _disk_cell),
 )  # fmt: skip
-_AROUND = 2
-"""Cells of padding that the table adds to each cell."""
+_AROUND = 2  # cells of padding that the table adds to each cell
 
 
 def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[BrokerColumn, ...]:

@@ -163,9 +163,7 @@ class BrokersScreen(Screen[None]):
         & > #brokers-title { height: 1; }
         & > #brokers-empty { padding: 1 2; color: $dim; }
         & > BrokerTable {
-            height: 1fr;
-            background: $background;
-            background-tint: $background 0%;
+            height: 1fr; background: $background; background-tint: $background 0%;
             scrollbar-size: 1 1;
             &:focus { background-tint: $background 0%; }
             & > .datatable--header { background: $background; color: $header; text-style: none; }
@@ -175,12 +173,8 @@ class BrokersScreen(Screen[None]):
             & > .datatable--fixed { background: $background; }
         }
         & > VerticalScroll {
-            height: auto;
-            max-height: 40%;
-            border-top: solid $rule;
-            border-title-color: $foreground;
-            padding: 0 1 0 2;
-            scrollbar-size-vertical: 1;
+            height: auto; max-height: 40%; border-top: solid $rule;
+            border-title-color: $foreground; padding: 0 1 0 2; scrollbar-size-vertical: 1;
         }
         & .-away { display: none; }
     }

@@ -70,7 +70,6 @@ _KEYS = {
     BrokerAct.CONTINUE: ("g", "Let that go on again, after a question"),
     BrokerAct.CANCEL: ("x", "Open the cancel dialog on what comes to the broker or leaves it"),
 }
-"""The key of each act, and what it does in the help."""
 
 
 class ManageBrokerScreen(Dialog[BrokerAct | None]):
@@ -274,10 +273,8 @@ def _title(broker: int) -> str:
     return f"break the twin at broker {broker}"
 
 
-MOST_TOPICS = 100
-"""The topics that are listed; the shell lists all."""
+MOST_TOPICS = 100  # the topics that are listed; the shell lists all
 _FIGURES = 42
-"""The cells of a topic's figures."""
 _INDENT = "  "
 
 

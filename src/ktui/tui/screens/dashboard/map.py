@@ -45,7 +45,6 @@ class MapState(enum.IntEnum):
     FOREIGN = 7
     STOPPING = 8
     MOVING = 9
-    """Not of the run."""
     COPYING = 10
     READY = 11
     WAITING = 12
@@ -313,9 +312,7 @@ class MapChange(NamedTuple):
 class PartitionMap(ScrollView, can_focus=True):
     """Draws a `MapModel`; only lines that changed are drawn again."""
 
-    DEFAULT_CSS = """
-    PartitionMap { background: $background; scrollbar-size: 1 1; }
-    """
+    DEFAULT_CSS = "PartitionMap { background: $background; scrollbar-size: 1 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "walk(0,-1)", "up", show=False, tooltip="Go a line of the map up"),
         Binding("down,j", "walk(0,1)", "down", show=False, tooltip="Go a line of the map down"),

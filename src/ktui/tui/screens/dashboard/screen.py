@@ -39,8 +39,7 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
-_SIDE_BY_SIDE = 130
-"""From this width on the chart and the brokers stand side by side."""
+_SIDE_BY_SIDE = 130  # from this width on the chart and the brokers stand side by side
 _CHART_SHARE = 0.4
 _SCALE = 11
 _TALLEST = 10
@@ -188,8 +187,7 @@ NOTHING_MOVES = (
     "  Nothing is being reassigned, nor was within the last ten minutes."
     " Moves show here once they begin."
 )
-_SHARE = 0.42
-"""The part of the height that the chart and the brokers take at most."""
+_SHARE = 0.42  # the part of the height that the chart and the brokers take at most
 _FEWEST, _MOST = 7, 24
 
 

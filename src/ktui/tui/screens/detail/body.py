@@ -322,7 +322,6 @@ def _alarm(stall: Stall, now_s: float, cancel_key: str) -> Content:
 
 
 def _cause(stall: Stall) -> str:
-    """Return the cause with its detail, or alone what says both."""
     if stall.detail == f"broker {stall.broker} is down":
         return "it is down"
     if stall.cause is Cause.THROTTLED and "throttle, " in stall.detail:

@@ -65,7 +65,6 @@ class PartitionDetail:
 
     @property
     def seen(self) -> tuple[Timeline, RowContext] | None:
-        """What a row of the partition is drawn from; None where no poll has shown it yet."""
         if self._timeline is None:
             return None
         rows = None if self._attached is None else self._attached.rows
@@ -227,9 +226,7 @@ class DetailScreen(Screen[None]):
         background: $background;
         & > #detail-title { height: 1; }
         & > VerticalScroll {
-            padding: 0 1 0 2;
-            scrollbar-size-vertical: 1;
-            scrollbar-gutter: stable;
+            padding: 0 1 0 2; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
         }
     }
     """

@@ -29,8 +29,7 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import TextField
 
 OPTIONS = (*NUMBERS, *CHOICES)
-LEAP = 5
-"""A count that becomes so many times what it was may be a slip, such as 25 for 2 and 5."""
+LEAP = 5  # a count that becomes so many times what it was may be a slip, such as 25 for 2 and 5
 _MEANINGS = {
     **{
         option: f"{number.meaning}{' (gentle)' if number.gentle_only else ''}"

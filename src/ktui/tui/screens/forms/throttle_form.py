@@ -85,9 +85,7 @@ class ThrottleForm(Vertical):
         height: auto;
         & Horizontal { height: 1; }
         & .label { width: 16; }
-        & RateInput {
-            width: 30; height: 1; border: none; padding: 0 1; background: $cursor;
-        }
+        & RateInput { width: 30; height: 1; border: none; padding: 0 1; background: $cursor; }
         & RateInput:focus { background-tint: $primary 25%; border: none; }
         & #throttle-warnings { height: auto; }
         & #throttle-hint, & #canary-means { color: $dim; height: auto; }

@@ -74,7 +74,6 @@ class SwitchPlanScreen(msgspec.Struct, frozen=True):
 
 
 PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
-"""The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
 class PlanScreen(StepScreen[PlanOutcome | None]):
@@ -360,7 +359,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def show_preview(
         self, preview: PlanPreview | None, in_run: Sequence[ColouredLine] = ()
     ) -> None:
-        """Show what the plan would do, and each finding in its step; None for no plan."""
         chosen, self._found = self._chosen, () if preview is None else preview.findings
         self.query_one(PreviewPane).show(
             preview, in_run, None if in_run or chosen is None else chosen.change

@@ -63,7 +63,6 @@ class PreviewPane(Widget):
         self._redraw()
 
     def show_sketch(self, sketch: GeneratedPlan | None) -> None:
-        """Show in place of the preview what a plan does that is not checked yet; None for none."""
         if sketch is not self._sketch:
             self._sketch = sketch
             self._redraw()

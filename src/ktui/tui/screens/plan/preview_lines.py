@@ -162,10 +162,8 @@ def _number(count: int) -> str:
     return f"{count:,}"
 
 
-_MOST_BROKERS = 40
-"""With more brokers than this, those that do not change are left out."""
-_SIDE_BY_SIDE = 128
-"""The width in cells from which counts and disks share a line."""
+_MOST_BROKERS = 40  # with more brokers than this, those that do not change are left out
+_SIDE_BY_SIDE = 128  # the width in cells from which counts and disks share a line
 _FIRST_FINDINGS, _LINES_OF_FINDING = 2, 2
 _ROLES = {Severity.PROBLEM: "stalled", Severity.WARNING: "falling-behind", Severity.NOTE: "dim"}
 _TIME_INDENT = len("time  ")
@@ -302,7 +300,6 @@ def _names(shares: Sequence[BrokerPreview], width: int) -> Iterator[Piece]:
 
 
 def _counts(shares: Sequence[BrokerPreview], width: int) -> Iterator[Line]:
-    """Draw the replicas and the leaders of brokers, after a heading."""
     most = max((share.replicas + share.gains for share in shares), default=0)
     replicas = max(len("now"), *(len(f"{each.replicas:,}") for each in shares))
     after = max(len("after"), *(len(f"{each.replicas_after:,}") for each in shares))
@@ -348,7 +345,7 @@ def _bar_cells(spare: int) -> int:
 
 
 def _disks(brokers: Sequence[BrokerPreview], width: int) -> Iterator[Line]:
-    """Draw the disks of brokers, after a heading. A broker that copies nothing has no line."""
+    """A broker that copies nothing has no line."""
     bar = _bar_cells(width - 4 * (_SIGNED + 2) - _SIZE - 7)
     heading = f"{'disk':<{bar}}  {'in':>{_SIGNED}}  {'out':>{_SIGNED}}  {'room now':>{_SIZE + 1}}"
     yield [_GAP, Piece(f"{heading}  {'after':<{_SIGNED}}  at peak", "header")]

@@ -27,8 +27,7 @@ from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 _REHEARSES = "rehearse"
-_TICK_S = 1.0
-"""Real seconds between two drawings of how long it has taken so far."""
+_TICK_S = 1.0  # real seconds between two drawings of how long it has taken so far
 _GOES_ON = (
     "The view goes on meanwhile, and all its screens open. Nothing is sent to the cluster, which is"
     " read only."
@@ -39,9 +38,7 @@ class RehearsalEnd(NamedTuple):
     """How a rehearsal was left."""
 
     shown: RehearsedPlan | None
-    """What it has shown; None if there is nothing to show."""
     changes: bool = False
-    """Whether other limits are to be typed."""
 
 
 class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):

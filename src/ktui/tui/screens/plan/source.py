@@ -23,8 +23,7 @@ from ktui.planning.intents.registry import FIELDS, Field, WrongField
 from ktui.tui.run_view.plan_request import FILE, SOURCES, PlanRequest
 from ktui.tui.widgets.fields import Choices, FormChoices, TextField
 
-_PAUSE_S = 0.2
-"""Seconds without a change after which typing has paused."""
+_PAUSE_S = 0.2  # seconds without a change after which typing has paused
 
 
 class OnceTyped:
@@ -82,7 +81,6 @@ _LINES = [
     (label, [*fields])
     for label, fields in itertools.groupby(FIELDS.values(), lambda each: each.label)
 ]
-"""The lines of the form, from top to bottom: the label, and the fields."""
 
 
 class SourceForm(Vertical):

@@ -131,8 +131,7 @@ class StartScreen(PlanScreen):
     _preview: PlanPreview | None = None
     _live = ""
     _default_name = ""
-    _opening: Sequence[str] = ()
-    """What refuses any plan, as long as none was read."""
+    _opening: Sequence[str] = ()  # what refuses any plan, as long as none was read
     _starting = False
     _rehearsed: tuple[NewRun, RehearsedPlan] | None = None
 
@@ -389,7 +388,6 @@ class StartScreen(PlanScreen):
 
     @property
     def _problem(self) -> str | None:
-        """Why the run cannot be started now, whatever is typed again; None if it can."""
         if self._starting:
             return "It is being started."
         if self._chosen is None:

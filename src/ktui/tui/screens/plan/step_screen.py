@@ -90,8 +90,7 @@ ResultT = TypeVar("ResultT")
 
 _SIDE_BY_SIDE = 120
 """The screen width in cells from which the preview stands beside the form; below it otherwise."""
-_FORM = 50
-"""The width of the form in cells, where the preview stands beside it."""
+_FORM = 50  # the width of the form in cells, where the preview stands beside it
 
 
 def enter_bindings(word: str, tooltip: str) -> list[BindingType]:

@@ -34,8 +34,7 @@ from ktui.tui.widgets.services import services
 
 MOST_PREVIEWED = 200
 """The most partitions polled and previewed one by one; the requests of the others are counted."""
-MOST_WITHOUT_NAME = 20
-"""The most partitions that are rolled back without typing the run's name."""
+MOST_WITHOUT_NAME = 20  # the most partitions that are rolled back without typing the run's name
 
 _FIRST = (
     CancelEffect.CANCEL,

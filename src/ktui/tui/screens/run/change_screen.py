@@ -79,11 +79,9 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         self.refresh_bindings()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Draw the dialog's part of the run."""
         raise NotImplementedError
 
     def accepted(self) -> None:
-        """Clear the fields: what was typed was accepted."""
         raise NotImplementedError
 
     def standing(self, status: RunStatus) -> str:
@@ -91,18 +89,15 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         raise NotImplementedError
 
     def changed(self, run: Run) -> bool:
-        """Return whether there is a change that may be undone."""
         raise NotImplementedError
 
     def undo_of(self, run: Run) -> Undo:
         raise NotImplementedError
 
     def type_undo(self, undo: Undo) -> None:
-        """Type what was in force before a change."""
         raise NotImplementedError
 
     def is_typed(self, undo: Undo) -> bool:
-        """Return whether that is still what is typed."""
         raise NotImplementedError
 
     @property

@@ -37,8 +37,7 @@ from ktui.tui.widgets.services import services
 
 _GAP = "  "
 _LEAST = 6
-_OTHER_LINES = 6
-"""Lines of the dialog beside the brokers, what the rate means, and the answer."""
+_OTHER_LINES = 6  # lines of the dialog beside the brokers, what the rate means, and the answer
 _LEAST_LINES = 4
 
 
@@ -85,7 +84,6 @@ def _set_now(row: RateNow) -> Piece:
 
 
 def _inbound(row: RateNow) -> Piece:
-    """Return the inbound rate, with a warning sign if it is at least the throttle."""
     written = None if row.inflow is None else row.inflow.inbound_bytes_s
     if written is not None and row.wanted is not None and written >= row.wanted:
         return Piece(f"! {figures.as_rate(written)}", "stalled", bold=True)

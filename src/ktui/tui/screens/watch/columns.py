@@ -27,8 +27,7 @@ from ktui.tui.draw.cells import (
 from ktui.tui.screens.watch.state import state_cell, urgency
 from ktui.tui.screens.watch.words import RowContext
 
-CURSOR_WIDTH = 2
-"""Cells before the first column: the sign of the cursor and that of a mark."""
+CURSOR_WIDTH = 2  # cells before the first column: the sign of the cursor and that of a mark
 _WIDE, _WIDEST = 100, 170
 _LEAST_TIMELINE, _BEST_TIMELINE = 8, 60
 """The cells of a timeline that is alone at the end of the row, and those that are enough."""
@@ -120,7 +119,6 @@ def _copies(timeline: Timeline) -> bool:
 
 
 def _history(timeline: Timeline, width: int, context: RowContext, span: int) -> list[Piece]:
-    """Draw the timeline; a partition of the run has waited until its first step."""
     track = context.track(timeline)
     waits = None if track is None else context.waiting(track)
     sign = None if track is None else context.cancel_sign(track)
@@ -176,7 +174,6 @@ TIMELINE = Column(heading="timeline", cell=_history, width=20, rank=4)
 REASON = Column(heading="reason", cell=lambda *_: [], width=18, rank=6)
 """Its cell is a sentence, which may take the room of other columns: see row.py."""
 COLUMNS = (PARTITION, STATE, BATCH, REPLICAS, TARGET, LAG, TO_COPY, RATE, LEFT, TIMELINE, REASON)
-"""All columns, from left to right."""
 _BEGAN = Column(
     heading="began", cell=lambda *_: [], figure=lambda timeline, _: timeline.began_s,
     largest_first=True, steady=True,

@@ -121,10 +121,7 @@ class FilterLine(Horizontal):
 
     DEFAULT_CSS = """
     FilterLine {
-        height: 1;
-        dock: bottom;
-        background: $cursor;
-        display: none;
+        height: 1; dock: bottom; background: $cursor; display: none;
         &.-open { display: block; }
         & > .label { width: auto; padding: 0 1; color: $primary; text-style: bold; }
         & > Input { width: 1fr; min-width: 20; height: 1; padding: 0; background: $cursor; }

@@ -43,9 +43,7 @@ class PartitionList(ScrollView, can_focus=True):
     ALLOW_SELECT = False
     DEFAULT_CSS = """
     PartitionList {
-        background: $background;
-        overflow-x: hidden;
-        scrollbar-gutter: stable;
+        background: $background; overflow-x: hidden; scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
     }
     """
@@ -108,10 +106,8 @@ class PartitionList(ScrollView, can_focus=True):
         """The order and the filter that were chosen last."""
         self._off_loop = OffLoop(self, self._arranged, self._show_rows, Change.then)
         self._zoomed: int | None = None
-        """Slots of time that the operator chose for the timelines; None for what has been seen."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
-        self.row = 0
-        """The line under the cursor: a row, or below all rows what is folded."""
+        self.row = 0  # the line under the cursor: a row, or below all rows what is folded
         self.held = False
         self.stale = False
         self._anchor: TopicPartition | None = None
@@ -469,8 +465,7 @@ class PartitionList(ScrollView, can_focus=True):
             self.action_open()
 
 
-PANE_FROM = 160
-"""Cells of width from which the list shares the screen with the pane."""
+PANE_FROM = 160  # cells of width from which the list shares the screen with the pane
 
 
 class PartitionPane(Vertical):

@@ -11,14 +11,7 @@ from textual.strip import Strip
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import (
-    Piece,
-    cut_pieces,
-    cut_sentence,
-    faded,
-    pieces_width,
-    replica_pieces,
-)
+from ktui.tui.draw.cells import Piece, cut_pieces, cut_sentence, faded, pieces_width, replica_pieces
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import (
     LAG,
@@ -40,8 +33,7 @@ _CACHED_STRIPS = 2_000
 _FIGURES = (LAG, TO_COPY, RATE, LEFT)
 _GIVING_WAY = (REASON, TIMELINE, *reversed(_FIGURES))
 """The columns whose room a reason takes, the rightmost first."""
-_LEAST_REASON = 24
-"""With fewer cells than this, a reason takes the room of the replicas, too."""
+_LEAST_REASON = 24  # with fewer cells than this, a reason takes the room of the replicas, too
 
 
 class SentencePlace(NamedTuple):

@@ -23,8 +23,7 @@ Belongs = Callable[[Timeline], bool]
 Hides = Callable[[Timeline, RowContext], bool]
 """Whether a partition that belongs to the view has no row of its own."""
 _NARROWEST = Extents(copying=False)
-_FEW = 64
-"""Up to this many rows are moved one by one; for more, all are sorted."""
+_FEW = 64  # up to this many rows are moved one by one; for more, all are sorted
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +67,7 @@ class Arrangement:
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
         self.extents = _NARROWEST
-        self.seen_since_s = math.inf
-        """Monotonic second from which on some row has shown something."""
+        self.seen_since_s = math.inf  # monotonic second from which on some row has shown something
         self._context = RowContext(0.0)
         self._belongs = belongs
         self._hides: Hides = lambda _timeline, _context: False
@@ -108,7 +106,6 @@ class Arrangement:
         return later, moved
 
     def follow(self, change: Change, *, reposition: bool) -> bool:
-        """Apply a change; return whether rows came, went or changed places."""
         context, moved = change.context or self._context, change.anew
         if change.anew:
             self.timelines = self.timelines if change.timelines is None else change.timelines
@@ -266,7 +263,6 @@ def _has_figures(timeline: Timeline) -> bool:
 
 
 def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
-    """Return the second of the earliest mark, or of the start of the run that all wait for."""
     began_s = [] if context.run is None else [context.run_began_s]
     polled = (each.recent for each in timelines if each.lanes)
     marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)

@@ -50,8 +50,7 @@ class View(enum.StrEnum):
     """A choice of partitions; with those of the run, any other whose move has stalled."""
 
     RUN = "run"
-    REASSIGNING = "reassigning"
-    """Being reassigned now, or within the last ten minutes."""
+    REASSIGNING = "reassigning"  # being reassigned now, or within the last ten minutes
     UNHEALTHY = "unhealthy"
     TOPICS = "topics"
 

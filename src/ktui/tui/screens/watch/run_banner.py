@@ -15,14 +15,7 @@ from ktui.execution.host.catalog import LIVE, OtherRun, RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import Stage, State
 from ktui.execution.run.throttle_status import ThrottleStatus
-from ktui.pacing.limits import (
-    LETTERS,
-    InternalOrder,
-    Limits,
-    Order,
-    full_limit_figure,
-    is_limited,
-)
+from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, full_limit_figure, is_limited
 from ktui.planning.throttle_rates import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
@@ -349,7 +342,6 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
-    """Show the rate in force, a gauge per broker, and the partition with the fastest writes."""
     throttle, traffic = status.throttle, status.traffic
     if status.state is RunState.ENDED:
         return
@@ -388,7 +380,6 @@ def _rates(throttle: ThrottleStatus) -> str:
 
 
 def _objective(objective: Objective, held: RateHeld | None) -> HeaderPart:
-    """Show the last figure beside the objective, and how often it has held."""
     if held is None or held.figure is None:
         words = Piece("no figure", "falling-behind")
     else:

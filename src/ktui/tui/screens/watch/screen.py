@@ -94,7 +94,6 @@ class WatchScreenBase(Screen[None]):
         self._unfolded = NOTHING_UNFOLDED
         self._fold = Fold()
         self._touched: set[TopicPartition] = set()
-        """Partitions of the run that changed since the list was drawn."""
         self._frozen: FrozenProgress | None = None
         self.when_quiet: tuple[str, ...] = ()
         self.when_never_polled = ""

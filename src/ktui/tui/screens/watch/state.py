@@ -116,7 +116,7 @@ class Urgency(enum.IntEnum):
 
     OFFLINE = enum.auto()  # nobody can read or write it
     STALLED = enum.auto()  # its move will not end by itself
-    # A failed move is over for the run, which goes on without it: until somebody acts, nothing
+    # a failed move is over for the run, which goes on without it: until somebody acts, nothing
     # mends it. Under min ISR, producers wait, but a copy that catches up ends that by itself.
     FAILED = enum.auto()
     UNDER_MIN = enum.auto()
@@ -186,8 +186,7 @@ def _urgency_in_run(track: Track, timeline: Timeline, context: RowContext) -> fl
     return _OF_RUN[track.state]
 
 
-FOLDED_FROM = 6
-"""Partitions from which folding them gains room."""
+FOLDED_FROM = 6  # partitions from which folding them gains room
 _NAMED = 2
 _DOT = (Piece(" "), Piece("· ", "dim"))
 
@@ -209,7 +208,6 @@ class Fold(NamedTuple):
     queued: bool = False
     done: bool = False
     blocked: str = ""
-    """The reason for which they are blocked; empty while none are folded."""
 
     def hides(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether a partition has no row of its own; one in trouble always has one."""

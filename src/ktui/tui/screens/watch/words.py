@@ -29,7 +29,6 @@ _KEYS = {
 }
 """The keys of the view that help, by what holds a partition back."""
 STATE_WIDTH = 12
-"""Width of the state column, in cells."""
 OF_OTHERS = (State.FOREIGN, State.CHANGED_ELSEWHERE)
 """States of partitions that somebody else moves or has moved; their stalls are not the run's."""
 _WORDS = {
@@ -215,15 +214,13 @@ class RowContext(msgspec.Struct, frozen=True):
 
     now_s: float
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
-    down: frozenset[int] = frozenset()
-    """Brokers that are down: none of them leads."""
+    down: frozenset[int] = frozenset()  # brokers that are down: none of them leads
     health_first: bool = False
     """Whether a partition's health matters more than the fact that its move has ended."""
     run: RunRows | None = None
     run_began_s: float = 0.0
 
     def track(self, timeline: Timeline) -> Track | None:
-        """Return the run's track of the partition; None if the run does not report on it."""
         if self.elsewhere(timeline) is not None:
             return None
         track = None if self.run is None else self.run.track(timeline.tp)
