@@ -58,6 +58,7 @@ from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInV
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
+from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailPane, DetailScreen
 from ktui.tui.screens.events import EventsScreen
@@ -98,30 +99,10 @@ _EVENT_SEVERITIES = {
 class KtuiApp(App[None], Services):
     """Watches a cluster until the operator quits.
 
-    Args:
-        source: the source of observations, or a polling loop that has one; the app closes neither.
-        cluster_name: the context's name, or the cluster's id, as shown.
-        read_only: whether changes are forbidden; the header's badge shows it.
-        tls_unverified: whether anyone may pose as the cluster; the header warns of it.
-        poll_interval_s: seconds between the starts of two polls.
-        theme: the theme to start with; None for the default.
-        themes: all themes that could be read, and the problems of the others.
-        topics: the topics to show first; empty for all partitions being reassigned.
-        clock: the clock; None for the system's.
-        run: the folder of the run to show; None for the cluster's live one, if there is one.
-        state_dir: the state directory with the runs; None for none.
-        engines: starts and resumes runs; None where this view cannot.
-        brokers: reads and cordons brokers; None where this view cannot.
-        why_read_only: why nothing can be changed, where the usual text does not apply.
-        finds_runs: whether to look for the cluster's runs.
-        place_of_runs: the place of the runs as shown; None for the state directory.
-        recorder: records the observations of the source; None where nothing is recorded.
-        alerts: whether the terminal rings and notifies for stalls, failures and ends.
-        on_engine_death: called when the engine of the followed run dies; None for nothing.
-        verbs: the verbs of the command line that change the run; None where this view cannot.
-        filter_text: the filter to begin with, as it would be typed.
-        keymap: the keys that the operator has changed, by the id of their binding.
-        twin: the rehearsal that is shown; None for none.
+    The app closes neither `source` nor a loop that comes in its place. Without `engines`, `brokers`
+    or `verbs`, the view can do nothing of that kind. `run` is the folder of the run to show first;
+    by default the view finds the cluster's live one. `topics` are those to show first; none for all
+    that is being reassigned. `place_of_runs` is shown in place of the state directory.
     """
 
     TITLE = "ktui"
@@ -477,10 +458,8 @@ class KtuiApp(App[None], Services):
         )
 
     @on(WatchScreen.DetailWanted)
-    @on(DashboardScreen.DetailWanted)
-    async def _show_detail(
-        self, message: WatchScreen.DetailWanted | DashboardScreen.DetailWanted
-    ) -> None:
+    @on(PartitionMap.Opened)
+    async def _show_detail(self, message: WatchScreen.DetailWanted | PartitionMap.Opened) -> None:
         await self._open(DetailScreen(message.tp))
 
     async def action_show_brokers(self) -> None:

@@ -110,17 +110,15 @@ class RunCatalog:
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
-        for name in await self._new_runs(state_dir, cluster_id):
-            self._app.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
-
-    async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
         try:
             live = await asyncio.to_thread(live_runs, state_dir, cluster_id)
         except RunProblem:  # such as a run that is just being taken over: the next call finds it
-            return []
+            return
         known, self._live = self._live, {run.name for run in live}
         attached = self._run.attached
-        return sorted(self._live - known - (set() if attached is None else {attached.name}))
+        new = self._live - known - (set() if attached is None else {attached.name})
+        for name in sorted(new):
+            self._app.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
     # --------------------------------------------------------- runs that are resumed
 

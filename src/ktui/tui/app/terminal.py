@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -124,25 +123,23 @@ class TypedAhead:
     async def _rest(self) -> None:
         loop = asyncio.get_running_loop()
         until_s, turns = loop.time() + _LONGEST_S, 0
-        while self._at_work and loop.time() < until_s:
+        while (
+            self._due is not None or _processes(self._app) or self._busy
+        ) and loop.time() < until_s:
             turns += 1
             await asyncio.sleep(0 if turns < _TURNS else _PAUSE_S)
-
-    @property
-    def _at_work(self) -> bool:
-        return self._due is not None or _processes(self._app) or self._busy
 
     @property
     def _busy(self) -> bool:
         return (
             self._app.message_queue_size > 0
-            or any(map(_processes, self._others()))
+            or any(
+                _processes(each)
+                for s in self._app.screen_stack
+                for each in s.walk_children(with_self=True)
+            )
             or any(w.group in OPENING and w.is_running for w in self._app.workers)
         )
-
-    def _others(self) -> Iterator[MessagePump]:
-        stack = self._app.screen_stack
-        return chain.from_iterable(screen.walk_children(with_self=True) for screen in stack)
 
 
 def _processes(pump: MessagePump) -> bool:

@@ -73,17 +73,10 @@ _ROLES = ("header", "moving", "retiring")
 
 
 def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> list[Piece]:
-    """Draw parts of a whole: `████▓▓░···`.
+    """Draw parts of a whole: `████▓▓░···`, in at least three cells.
 
-    The part that stays and the one that comes are what there will be afterwards; the part that
-    stays and the one that goes are what there is now. No part above zero is left out.
-
-    Args:
-        stays: what is there before and after.
-        comes: what is there only after.
-        goes: what is there only before.
-        whole: the value of a full bar.
-        cells: the cells of the bar, at least three.
+    What stays and what comes are there afterwards; what stays and what goes are there now. No part
+    above zero is left out.
     """
     parts = (max(0, stays), max(0, comes), max(0, goes))
     lengths = _lengths(parts, max(whole, sum(parts)), cells)
@@ -96,12 +89,10 @@ def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> lis
 def change_legend() -> list[Piece]:
     """Return the meaning of the signs of a bar."""
     words = zip((_STAYS, _COMES, _GOES), _ROLES, ("stays", "comes", "goes"), strict=True)
-    pieces = [part for sign, role, word in words for part in _meaning(sign, role, word)]
-    return pieces[:-1]
-
-
-def _meaning(sign: str, role: str, word: str) -> list[Piece]:
-    return [Piece(sign * 2, role), Piece(f" {word}", "dim"), Piece("   ")]
+    gap, pieces = Piece("   "), list[Piece]()
+    for sign, role, word in words:
+        pieces += [gap, Piece(sign * 2, role), Piece(f" {word}", "dim")]
+    return pieces[1:]
 
 
 def _lengths(parts: tuple[int, ...], whole: int, cells: int) -> list[int]:

@@ -141,11 +141,10 @@ def _wait(marks: list[int], first: int, last: int) -> None:
 
 
 def replica_pieces(state: PartitionState, down: Collection[int] = ()) -> list[Piece]:
-    """Draw the replicas with their signs: the kept, then the added, then the retiring.
+    """Draw the replicas: the kept, then the added `+`, then the retiring `-`.
 
-    `*` leads, `>` is to lead, `+` is added, `-` retires, and `!` is out of the ISR or offline. An
-    added one that is in the ISR has `=`. A leader that is `down` leads no more, whatever brokers
-    say that have not heard of it yet.
+    `*` leads, `>` is to lead, `=` is added and in the ISR, `!` is out of the ISR or offline. A
+    leader that is `down` leads no more, whatever brokers that have not heard of it say.
     """
     pieces = [_replica(broker, state, down) for broker in _in_order(state)]
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]

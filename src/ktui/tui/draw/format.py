@@ -9,23 +9,10 @@ from ktui.quantities import DECIMAL, MOST, UNKNOWN, as_bytes, as_count, as_durat
 from ktui.speed.answer import Span
 
 __all__ = [
-    "UNKNOWN",
-    "as_age",
-    "as_bytes",
-    "as_clock",
-    "as_copying",
-    "as_count",
-    "as_duration",
-    "as_duration_range",
-    "as_message_rate",
-    "as_messages",
-    "as_offset",
-    "as_rate",
-    "as_seen",
-    "as_share",
-    "as_time",
-    "as_took",
-]
+    "UNKNOWN", "as_age", "as_bytes", "as_clock", "as_copying", "as_count", "as_duration",
+    "as_duration_range", "as_message_rate", "as_messages", "as_offset", "as_rate", "as_seen",
+    "as_share", "as_time", "as_took",
+]  # fmt: skip
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _LONGEST_S = 100 * _DAY

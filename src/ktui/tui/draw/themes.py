@@ -49,11 +49,6 @@ def read_theme_file(path: Path) -> tuple[ThemeFile | None, list[FileProblem]]:
     return (None if problems else theme), problems
 
 
-def is_ansi(color: str) -> bool:
-    """Return whether a colour is one of the terminal's own 16, or its default."""
-    return color.startswith("ansi_")
-
-
 class _Reader:
     """Checks the values of one file, and collects the problems."""
 
@@ -222,7 +217,8 @@ class _Maker:
         colors = {k: v for part in reversed(chain) for k, v in part.colors.items()}
         roles = {k: v for part in reversed(chain) for k, v in part.roles.items()}
         ansi = _first([part.ansi for part in chain], default=False)
-        odd = [name for name, color in {**colors, **roles}.items() if is_ansi(color) is not ansi]
+        # one of the terminal's own 16 colours, or its default, begins so
+        odd = [n for n, c in {**colors, **roles}.items() if c.startswith("ansi_") is not ansi]
         if odd:
             self._problem(file, (), _mixed(odd, ansi=ansi))
             return None
@@ -304,43 +300,29 @@ def _theme(
 
 def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
     """Colour Textual's own widgets by the same roles, so that they match the theme."""
-    foreground = theme.foreground or ""
-    variables = {
-        "block-cursor-background": roles["cursor"],
-        "block-cursor-foreground": foreground,
-        "block-cursor-blurred-background": roles["cursor"],
-        "block-cursor-blurred-foreground": foreground,
-        "block-hover-background": roles["cursor"],
-        "footer-background": theme.background or "",
-        "footer-item-background": theme.background or "",
-        "footer-description-background": theme.background or "",
-        "footer-key-background": theme.background or "",
-        "footer-foreground": roles["dim"],
-        "footer-description-foreground": roles["dim"],
-        "footer-key-foreground": theme.primary,
-        "border": theme.primary,
-        "border-blurred": roles["rule"],
-        "scrollbar": roles["rule"],
-        "scrollbar-hover": roles["dim"],
-        "scrollbar-active": theme.primary,
-        "scrollbar-background": theme.background or "",
-        "scrollbar-background-hover": theme.background or "",
-        "scrollbar-background-active": theme.background or "",
-        "scrollbar-corner-color": theme.background or "",
-    }
+    foreground, background = theme.foreground or "", theme.background or ""
+    scrollbar = ("", "-hover", "-active")
+    of_colour: list[tuple[str, tuple[str, ...]]] = [
+        (roles["cursor"], (
+            "block-cursor-background", "block-cursor-blurred-background",
+            "block-hover-background",
+        )),
+        (foreground, ("block-cursor-foreground", "block-cursor-blurred-foreground")),
+        (background, (
+            *(f"footer-{part}background" for part in ("", "item-", "description-", "key-")),
+            *(f"scrollbar-background{state}" for state in scrollbar), "scrollbar-corner-color",
+        )),
+        (roles["dim"], ("footer-foreground", "footer-description-foreground", "scrollbar-hover")),
+        (theme.primary, ("footer-key-foreground", "border", "scrollbar-active")),
+        (roles["rule"], ("border-blurred", "scrollbar")),
+    ]  # fmt: skip
     if theme.ansi:
-        plain = (
-            "text",
-            "text-muted",
-            "text-disabled",
-            "foreground-muted",
-            "foreground-disabled",
-            "ansi-foreground",
-        )
-        variables.update(dict.fromkeys(plain, foreground))
+        states = ("", "-muted", "-disabled")
+        words = [f"{name}{state}" for name in ("text", "foreground") for state in states]
+        words.remove("foreground")
         surfaces = ("surface", "panel", "surface-active", "ansi-background")
-        variables.update(dict.fromkeys(surfaces, theme.background or ""))
-    return variables
+        of_colour += [(foreground, (*words, "ansi-foreground")), (background, surfaces)]
+    return {name: colour for colour, names in of_colour for name in names}
 
 
 def theme_problems(themes: LoadedThemes, requested: str | None) -> Iterator[str]:

@@ -59,7 +59,7 @@ def overview(progress: Progress) -> Overview:
     last = progress.last
     if last is None:
         return Overview()
-    known = _known_brokers(last)
+    known = set(last.brokers).union(*(state.replicas for state in last.partitions.values()))
     down = tuple(sorted(broker for broker in known if not last.alive(broker)))
     return Overview(
         totals(_without_long_over(progress, last.at)),
@@ -86,10 +86,6 @@ def ended_long_ago(timeline: Timeline, now: datetime) -> bool:
 def _without_long_over(progress: Progress, now: datetime) -> Progress:
     kept = {tp: t for tp, t in progress.timelines.items() if not ended_long_ago(t, now)}
     return msgspec.structs.replace(progress, timelines=kept)
-
-
-def _known_brokers(last: Observation) -> set[int]:
-    return set(last.brokers).union(*(state.replicas for state in last.partitions.values()))
 
 
 class DownBrokers:
@@ -264,16 +260,8 @@ MOST_LOOKS = 100_000
 def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
     """Return the progress folded from a run's recording up to now; None where there is none.
 
-    Moves that have ended are included, however long ago. They are kept as if they ended now.
-
-    Args:
-        folder: the run's folder.
-        clock: the view's clock, to whose seconds those of the recording are converted.
-        most: the most partition states to fold, counting each partition of each poll.
-
-    Raises:
-        FileProblem: the recording cannot be read.
-        JournalProblem: the journal cannot be read.
+    Moves that have ended are included, however long ago, as if they ended now. Of all partition
+    states of all polls the last `most` are folded. Raises FileProblem and JournalProblem.
     """
     if not folder.recording.is_dir():
         return None
@@ -313,14 +301,10 @@ def merge_history(
     polls: Iterable[Observation] = (),
     complete: Callable[[Progress], Progress] = lambda progress: progress,
 ) -> Progress:
-    """Merge what was seen before the view was opened into what the view has seen.
+    """Merge the `past`, from before the view was opened, into its `own` progress.
 
-    Args:
-        past: the progress from before the view was opened, perhaps also since then.
-        own: the progress that the view has seen itself.
-        first: the view's first poll, which reported as new what was there already.
-        polls: the polls by which the view's progress came to be while the past was read.
-        complete: completes a progress before each fold with what only a run knows.
+    The view's first poll reported as new what was there already. `polls` are those that came while
+    the past was read. `complete` adds to a progress what only a run knows.
     """
     if own.last is None or first is None or past.last is None:
         return past if own.last is None else own
@@ -381,17 +365,9 @@ class PollLoop(Protocol):
 
 
 class Polling:
-    """Polls, folds, and posts a message after each poll.
+    """Polls what is of `interest`, folds, and posts `Polled`; ends only when cancelled.
 
-    The loop backs off while the cluster is lost, and never ends by itself.
-
-    Args:
-        source: the source of observations.
-        clock: the clock.
-        interval_s: seconds between the starts of two polls.
-        interest: returns what the next poll is to include.
-        post: receives a `Polled` after each poll.
-        complete: completes a progress before the next fold with what only a run knows.
+    It backs off while the cluster is lost. `complete` adds to a progress what only a run knows.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ def bar_cells(position: ReplayPosition, room: int) -> Iterator[Cell]:
         elif number < here:
             yield _PLAYED
         else:
-            known = until_s <= position.surveyed_s or _fully_surveyed(position)
+            known = position.surveyed_s >= min(until_s, position.until_s)
             yield _COMING if known else _NOT_KNOWN
 
 
@@ -139,10 +139,6 @@ def _cell_s(position: ReplayPosition, room: int) -> float:
 
 def _second(position: ReplayPosition, cell: int, room: int) -> float:
     return position.from_s + cell * _cell_s(position, room)
-
-
-def _fully_surveyed(position: ReplayPosition) -> bool:
-    return position.surveyed_s >= position.until_s
 
 
 def _worst_severity(position: ReplayPosition, from_s: float, until_s: float) -> int | None:
@@ -189,9 +185,6 @@ class MomentPrompt(Dialog[float | None]):
         except ValueError as error:
             words = Content.styled(f"{error}.", "$error")
             self.query_one("#moment-hint", Static).update(words)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 _CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."

@@ -106,14 +106,7 @@ class SearchDirection(enum.Enum):
 
 
 class Player:
-    """Plays a tape by its clock, and goes to other places of the tape.
-
-    Args:
-        tape: the recording.
-        clock: the time of the replay.
-        stage: writes the recording's runs as they were at the moment played.
-        start_s: the second to begin at.
-    """
+    """Plays a tape by its clock from a second on, and goes to other places of the tape."""
 
     def __init__(self, tape: Tape, clock: ReplayClock, stage: RunStage, start_s: float) -> None:
         self.tape = tape

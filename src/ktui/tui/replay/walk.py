@@ -79,11 +79,7 @@ class _Staged(msgspec.Struct):
 
 
 class RunStage:
-    """Writes runs into a state directory of its own, and owns those that were owned.
-
-    Args:
-        folder: an empty folder, which the caller deletes.
-    """
+    """Writes runs into an empty folder as state directory, and owns those that were owned."""
 
     def __init__(self, folder: Path) -> None:
         self.state_dir = StateDir(folder)
@@ -166,13 +162,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class Walk:
-    """Walks along a tape, from its beginning or from the place of another walk.
-
-    Args:
-        tape: the recording.
-        checkpoint: the place to begin at; None for the beginning.
-        note: receives the second of each event as it is passed, and the event.
-    """
+    """Walks along a tape from a place on; `note` gets the second of each event, and the event."""
 
     def __init__(
         self,

@@ -189,12 +189,10 @@ def lists_in_words(run: Run) -> str:
         return "No replica is listed for it now."
     topics = sorted({r.name for (r, _), ours in lists.items() if ours.values})
     words = f"{as_count(len(listed), 'replica')} listed for it, of {_topics(topics)}."
-    with_others = sorted({r.name for (r, _), ours in lists.items() if _has_others_entries(ours)})
+    with_others = sorted(
+        {r.name for (r, _), ours in lists.items() if ours.before is not None and ours.before.own}
+    )
     return f"{words} Entries of others stay: {_topics(with_others)}." if with_others else words
-
-
-def _has_others_entries(ours: SetByRun) -> bool:
-    return ours.before is not None and bool(ours.before.own)
 
 
 def _topics(names: Sequence[str]) -> str:

@@ -39,11 +39,7 @@ class Dialog(ModalScreen[ResultT]):
     """A box with its title on the border and its keys on the border's foot.
 
     The first lines of the screen stay free: they show the cluster, its trouble and the run. Where
-    the box is higher than the rest, it scrolls.
-
-    Args:
-        title: the title of the box.
-        dense: whether a low terminal needs all its lines for what is in the box.
+    the box is higher than the rest, it scrolls. A `dense` one needs all lines of a low terminal.
     """
 
     DEFAULT_CSS = """
@@ -152,6 +148,9 @@ class Dialog(ModalScreen[ResultT]):
         box = self.box
         room = self.size.height - box.styles.margin.top - box.gutter.height - lines
         return room - sum(len(Content(text).wrap(self.line_cells)) for text in texts)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
 
     def action_page(self, step: int) -> None:
         part = self.box if self.box.max_scroll_y else self.scrolled

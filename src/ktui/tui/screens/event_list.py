@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -209,11 +210,7 @@ def splice(old: Sequence[Event], new: Sequence[Event]) -> Splice:
 
 def _same(old: Sequence[Event], new: Sequence[Event], dropped: int, start: int, block: int) -> bool:
     before = old[dropped + start : dropped + start + block]
-    return all(map(_is, before, new[start : start + block]))
-
-
-def _is(one: Event, other: Event) -> bool:
-    return one is other
+    return all(map(operator.is_, before, new[start : start + block]))
 
 
 def extend_groups(groups: list[list[Event]], events: Iterable[Event]) -> None:

@@ -257,10 +257,6 @@ class HelpScreen(ModalScreen[None]):
         self._text.search(event.value)
         self._show_match()
 
-    @on(Input.Submitted)
-    def _keep_search(self) -> None:
-        self._close_field()
-
     def action_step(self, by: int) -> None:
         self._text.step(by)
         self._show_match()
@@ -278,6 +274,7 @@ class HelpScreen(ModalScreen[None]):
         self._field.value = ""
         self._close_field()
 
+    @on(Input.Submitted)
     def _close_field(self) -> None:
         self._field.add_class("-closed")
         self.set_focus(self.query_one(VerticalScroll))

@@ -20,7 +20,7 @@ from textual.keys import format_key
 from textual.screen import Screen
 
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.trouble import Help, helps
+from ktui.tui.widgets.trouble import helps
 
 RUN_BINDINGS: list[Binding] = [
     Binding(
@@ -276,7 +276,11 @@ def live_keys(screen: Screen[Any]) -> list[LiveKey]:
     ]
     helped = {each.action for each in helping}
     return [
-        *(_helping(each, bound[each.action], screen) for each in helping),
+        *(
+            LiveKey(screen.app.get_key_display(active.binding), each.words, active, each.role)
+            for each in helping
+            for active in (bound[each.action],)
+        ),
         *(
             LiveKey(
                 screen.app.get_key_display(active.binding),
@@ -287,10 +291,6 @@ def live_keys(screen: Screen[Any]) -> list[LiveKey]:
             if action not in helped and app.works(action)
         ),
     ]
-
-
-def _helping(each: Help, active: ActiveBinding, screen: Screen[Any]) -> LiveKey:
-    return LiveKey(screen.app.get_key_display(active.binding), each.words, active, each.role)
 
 
 def fit_keys(

@@ -132,10 +132,6 @@ def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> He
     return HeaderPart((Piece(text, role, bold),), rank)
 
 
-def _labelled(label: str, value: str, *, rank: int = 0) -> HeaderPart:
-    return HeaderPart((Piece(f"{label} ", "dim"), Piece(value)), rank)
-
-
 def _clock(now: datetime, width: int) -> HeaderPart:
     pieces = [Piece(figures.as_time(now), bold=True)]
     if width >= 100:  # noqa: PLR2004 - the width from which on there is room for the offset
@@ -301,7 +297,7 @@ def _sums(status: Status) -> Iterator[HeaderPart]:
 def _eta(left: Span | None, now: datetime) -> HeaderPart:
     """Show when all will have caught up; stalled partitions make that unknown."""
     if left is None:
-        return _labelled("ETA", "unknown", rank=5)
+        return HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), 5)
     low, middle, high = (
         figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
         for seconds in (left.low, left.middle, left.high)

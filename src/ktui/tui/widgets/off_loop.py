@@ -34,15 +34,10 @@ FEW = 1_000  # with more partitions than this, working on all of them delays key
 
 
 class OffLoop(Generic[C, R]):
-    """Computes what a widget shows after each change.
+    """Computes what a widget shows after each change, and shows it on the loop.
 
-    One change is worked on at a time. Those that come meanwhile wait, and become one.
-
-    Args:
-        widget: the widget; its removal ends the work.
-        compute: returns the result of a change, and alters nothing that the loop reads.
-        show: shows the result of a change, on the loop.
-        unite: makes one change of an earlier and a later one.
+    One change is worked on at a time. Those that come meanwhile wait, and are united. `compute`
+    alters nothing that the loop reads.
     """
 
     def __init__(

@@ -137,11 +137,7 @@ class Services:
         return None
 
     async def check_permitted(self, run: Run, command: Command) -> None:
-        """Check that a run's principal may do what a command requests, as far as that is asked.
-
-        Raises:
-            RunRefused: a permission is missing; the text names it.
-        """
+        """Check that a run's principal may do what a command requests; RunRefused if not."""
 
     def cluster_status(self) -> Status | None:
         return None

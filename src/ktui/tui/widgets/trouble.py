@@ -74,12 +74,12 @@ def helps(status: Status) -> list[Help]:
 
 def _outage(status: Status) -> Trouble:
     reason = "" if status.outage is None else status.outage.reason
-    age = "" if status.last is None else _last_answer(status.now_s - status.last.monotonic_s)
+    age = (
+        ""
+        if status.last is None
+        else (f", last answer {figures.as_age(status.now_s - status.last.monotonic_s)} ago")
+    )
     return Trouble(f"cluster does not answer{age}, retrying: {reason}", whole=True)
-
-
-def _last_answer(seconds: float) -> str:
-    return f", last answer {figures.as_age(seconds)} ago"
 
 
 def _of_engine(run: RunStatus | None) -> Iterator[Trouble]:

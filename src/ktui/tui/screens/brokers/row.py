@@ -43,10 +43,6 @@ class BrokerView(msgspec.Struct, frozen=True):
         return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
 
     @property
-    def offline_dirs(self) -> bool:
-        return any(log_dir.error for log_dir in self.log_dirs)
-
-    @property
     def cordoned(self) -> str:
         cordoned = sum(log_dir.cordoned for log_dir in self.log_dirs)
         if all_cordoned(self.log_dirs):
@@ -129,7 +125,7 @@ def _lag(view: BrokerView) -> list[Piece]:
 
 def _disk_cell(view: BrokerView) -> list[Piece]:
     signs = [
-        Piece("!" if view.offline_dirs else "", "stalled", bold=True),
+        Piece("!" if any(each.error for each in view.log_dirs) else "", "stalled", bold=True),
         Piece(CORDON_SIGN if view.cordoned else "", "falling-behind", bold=True),
     ]
     signs.append(Piece(" " * (2 - pieces_width(signs))))

@@ -47,11 +47,6 @@ _COLUMNS = {"leads": "leaders", "holds": "replicas"}
 """The columns that have another name than the fact that they show."""
 
 
-def broker_title(view: BrokerView) -> Content:
-    """Return the title of the panel: which broker it is about, and whether it is alive."""
-    return panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
-
-
 def broker_panel(
     view: BrokerView, width: int, shown: Collection[str], held: Sequence[tuple[str, Content]] = ()
 ) -> list[Content]:
@@ -68,7 +63,7 @@ def broker_panel(
     ]
     pairs = [pair for pair in pairs if _COLUMNS.get(pair[0], pair[0]) not in shown]
     why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
-    dirs = sorted(view.log_dirs, key=_trouble_first)
+    dirs = sorted(view.log_dirs, key=lambda d: (d.error is None, not d.cordoned, d.path))
     failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
     if view.proven_empty is not None:
         proven = f"✓ empty, as proven at {figures.as_time(view.proven_empty)}: {NOTHING}"
@@ -106,10 +101,6 @@ def _partitions(count: int | None) -> str:
 
 def _replicas(count: int | None) -> str:
     return "being counted" if count is None else figures.as_count(count, "replica")
-
-
-def _trouble_first(log_dir: LogDir) -> tuple[bool, bool, str]:
-    return (log_dir.error is None, not log_dir.cordoned, log_dir.path)
 
 
 def _log_dir(log_dir: LogDir) -> Content:
@@ -258,10 +249,6 @@ class BrokersScreen(Screen[None]):
     def action_last(self) -> None:
         self._table.move_cursor(row=self._table.row_count - 1)
 
-    @on(DataTable.RowHighlighted)
-    def _row_highlighted(self) -> None:
-        self._draw_panel()
-
     @on(Resize)
     def _redraw(self, _: Any = None) -> None:
         """Rebuild the table: its columns follow the width, its colours the theme."""
@@ -326,6 +313,7 @@ class BrokersScreen(Screen[None]):
         if broker is not None and broker in self._drawn:
             self._table.move_cursor(row=self._table.get_row_index(str(broker)), scroll=False)
 
+    @on(DataTable.RowHighlighted)
     def _draw_panel(self) -> None:
         broker = self.selected
         view = None if broker is None else self._views.get(broker)
@@ -334,7 +322,8 @@ class BrokersScreen(Screen[None]):
         if view is not None:
             shown = {column.heading for column in self._columns}
             lines = broker_panel(view, max(40, self.size.width - 4), shown, self._held(view.id))
-            scroll.border_title = border_title(self._current(broker_title(view)))
+            title = panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
+            scroll.border_title = border_title(self._current(title))
             panel = self.query_one("#broker-panel", Static)
             panel.update(self._current(Content("\n").join(lines)))
 

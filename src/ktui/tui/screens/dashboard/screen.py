@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Resize
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -209,13 +208,6 @@ class DashboardScreen(Screen[None]):
     ]
     give_ids("dashboard", BINDINGS)
 
-    class DetailWanted(Message):
-        """The operator wants to see one partition."""
-
-        def __init__(self, tp: TopicPartition) -> None:
-            super().__init__()
-            self.tp = tp
-
     def __init__(self) -> None:
         super().__init__()
         self._touched: set[TopicPartition] = set()
@@ -295,10 +287,6 @@ class DashboardScreen(Screen[None]):
             Piece("  "), state, Piece("  "), why or Piece(""), Piece(more, "dim"),
         ]  # fmt: skip
         return cut_pieces(pieces, self.size.width)
-
-    @on(PartitionMap.Opened)
-    def _open(self, event: PartitionMap.Opened) -> None:
-        self.post_message(self.DetailWanted(event.tp))
 
     def action_back(self) -> None:
         self.dismiss()

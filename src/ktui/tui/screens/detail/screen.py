@@ -23,7 +23,6 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
 from ktui.tui.draw.paint import content, ruled, titled_rule
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.body import RunDetail, detail_body, run_steps
 from ktui.tui.screens.watch.list import PartitionPane
@@ -86,14 +85,9 @@ class PartitionDetail:
 
     def title(self) -> list[Piece]:
         name = Piece(str(self.partition), bold=True)
-        if self._timeline is None or self._observation is None:
+        if self._observation is None or (seen := self.seen) is None:
             return [name]
-        rows = None if self._attached is None else self._attached.rows
-        return [
-            name,
-            Piece(" · ", "dim"),
-            *_state_sentence(self._timeline, self._observation, rows),
-        ]
+        return [name, Piece(" · ", "dim"), *_state_sentence(*seen)]
 
     def body(self, width: int, height: int) -> list[Content]:
         if self._timeline is None or self._observation is None:
@@ -150,10 +144,7 @@ def as_current(words: Content, *, stale: bool) -> Content:
     return Content.styled(words.plain, "$dim") if stale else words
 
 
-def _state_sentence(
-    timeline: Timeline, observation: Observation, run: RunRows | None
-) -> list[Piece]:
-    context = build_row_context(observation, run, health_first=True)
+def _state_sentence(timeline: Timeline, context: RowContext) -> list[Piece]:
     state = state_cell(timeline, context)._replace(bold=True)
     reported_by_run = context.track(timeline) is not None
     why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]

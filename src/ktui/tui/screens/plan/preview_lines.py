@@ -251,7 +251,7 @@ def _brokers(preview: PlanPreview, width: int) -> Iterator[Line]:
         room = max(map(pieces_width, counts)) + 2
         disks = _disks(shown, width - ids - room)
         for name, count, disk in zip(_names(shown, ids), counts, disks, strict=True):
-            yield [name, *_padded(count, room), *disk]
+            yield [name, *count, Piece(" " * (room - pieces_width(count))), *disk]
     else:
         for name, count in zip(_names(shown, ids), _counts(shown, width - ids), strict=True):
             yield [name, *count]
@@ -389,7 +389,3 @@ def _room(room: int | None, disk: int | None) -> Line:
     if room is not None and disk is not None and room < LOW * disk:
         return [Piece(f"{words}!", "falling-behind")]
     return [Piece(words)]
-
-
-def _padded(line: Line, width: int) -> Line:
-    return [*line, Piece(" " * max(0, width - pieces_width(line)))]

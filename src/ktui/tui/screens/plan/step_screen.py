@@ -239,7 +239,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
     def show_step(self) -> None:
         marks = [self.mark(step.name) for step in self.STEPS]
         self.query_one(Crumbs).show(self.place, marks)
-        self.query_one("#plan-live").set_class(not self._shows_notes, "-away")
+        self.query_one("#plan-live").set_class(
+            not self._notes or 0 < self.place < len(self.STEPS) - 1, "-away"
+        )
         self.query_one("#plan-file").display = self.place == 0
         step = self.step.name
         sections = EVERYTHING if self.has_class("-wide") else self.sections(step)
@@ -281,13 +283,9 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
             body.scroll_page_up(animate=False)
 
     def action_forward(self) -> None:
-        self._enter_once_typed()
+        (self.focused or self).call_later(self._enter)  # once what was typed before has come
 
-    def action_decide(self) -> None:
-        self._enter_once_typed()
-
-    def _enter_once_typed(self) -> None:
-        (self.focused or self).call_later(self._enter)
+    action_decide = action_forward
 
     def _enter(self) -> None:
         if self.is_last:
@@ -325,10 +323,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         self.query_one("#plan-live", Static).update(Content(words))
         self._notes = words
         self.show_step()
-
-    @property
-    def _shows_notes(self) -> bool:
-        return bool(self._notes) and (self.place == 0 or self.is_last)
 
     answer = ""
 

@@ -143,9 +143,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         self._said = said
         self.show_said()
 
-    def forget_answer(self) -> None:
-        self._said = Content("")
-
     def show_said(self) -> None:
         said = self._said if self._said.plain else self._undo_words
         standing = Content.styled(self._standing(), "$dim")
@@ -285,9 +282,6 @@ class LimitsScreen(RunChangeScreen):
             self.say(Content(""))
 
     @on(LimitsForm.Submitted)
-    def _submitted(self) -> None:
-        self.action_apply()
-
     def action_apply(self) -> None:
         form, status = self.query_one(LimitsForm), self.status
         if not self.may_ask or status is None:

@@ -68,9 +68,6 @@ class NotePrompt(Dialog[str | None]):
     def _answered(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 class ResumeChoice(enum.Enum):
     """What the operator wants to do with the run."""

@@ -18,6 +18,7 @@ from ktui.execution.host.undo import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
 from ktui.progress.summary import Inflow
+from ktui.quantities import as_rate
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
@@ -65,10 +66,6 @@ def _broker(row: RateNow) -> Piece:
     return Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)
 
 
-def _desired(row: RateNow) -> Piece:
-    return Piece("none") if row.wanted is None else Piece(figures.as_rate(row.wanted))
-
-
 def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
     def cell(row: RateNow) -> Piece:
         text = figures.UNKNOWN if row.inflow is None else value(row.inflow)
@@ -100,7 +97,7 @@ def _fastest(inflow: Inflow) -> str:
 
 _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
     ("broker", _broker),
-    ("throttle", _desired),
+    ("throttle", lambda row: Piece("none" if row.wanted is None else as_rate(row.wanted))),
     ("set now", _set_now),
     ("before", lambda row: Piece(row.found, "dim")),
     ("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
@@ -202,7 +199,7 @@ class ThrottleScreen(RunChangeScreen):
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
         if self.query_one(ThrottleForm).text:  # an accepted request empties it: keep the answer
-            self.forget_answer()
+            self._said = Content("")
         self._show_effect()
 
     def _show_effect(self) -> None:
@@ -231,14 +228,11 @@ class ThrottleScreen(RunChangeScreen):
         last = services(self).progress.last
         return () if last is None else last.brokers
 
-    @on(ThrottleForm.Submitted)
-    def _submitted(self) -> None:
-        self.action_apply()
-
     @property
     def scrolled(self) -> Widget:
         return self.query_one(VerticalScroll)
 
+    @on(ThrottleForm.Submitted)
     def action_apply(self) -> None:
         rates = self.query_one(ThrottleForm).rates()
         if not self.may_ask or rates is None or self.attached is None:

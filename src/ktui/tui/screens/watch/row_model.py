@@ -245,7 +245,7 @@ def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext)
     """
     goes_on = context.run is not None and not context.run.run.ended
     wider = Extents(
-        max((_name_width(t.tp) for t in timelines), default=0),
+        max((cell_len(t.tp.topic) + 1 + len(str(t.tp.partition)) for t in timelines), default=0),
         max((_replicas_width(t.state) for t in timelines), default=0),
         max((_state_width(t, context) for t in timelines), default=0),
     )
@@ -267,10 +267,6 @@ def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
     polled = (each.recent for each in timelines if each.lanes)
     marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)
     return min(chain(began_s, marks_s), default=math.inf)
-
-
-def _name_width(tp: TopicPartition) -> int:
-    return cell_len(tp.topic) + 1 + len(str(tp.partition))
 
 
 def _replicas_width(state: PartitionState) -> int:

@@ -125,9 +125,6 @@ class TopicsPrompt(Dialog[frozenset[str] | None]):
         names = frozenset(clean(name) for part in event.value.split(",") if (name := part.strip()))
         self.dismiss(names or None)
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all keys"
 
