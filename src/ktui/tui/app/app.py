@@ -172,7 +172,7 @@ class KtuiApp(App[None], Services):
         self._recorder = recorder
         self._recording_problem: str | None = None
         self._stale_throttles, self._down = StaleThrottles(), DownBrokers()
-        self._poll_loop = (
+        self.poll_loop = (
             source
             if isinstance(source, PollLoop)
             else Polling(
@@ -220,7 +220,7 @@ class KtuiApp(App[None], Services):
     def on_ready(self) -> None:
         if self._first_run is not None:
             self.run_catalog.attach_first(self._first_run)
-        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        self.run_worker(self.poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
     def _note_worker(self, event: Worker.StateChanged) -> None:
@@ -286,11 +286,11 @@ class KtuiApp(App[None], Services):
 
     @property
     def progress(self) -> Progress:
-        return self._poll_loop.progress
+        return self.poll_loop.progress
 
     @property
     def overview(self) -> Overview:
-        return self._poll_loop.overview
+        return self.poll_loop.overview
 
     @property
     def broker_loads(self) -> Mapping[int, BrokerLoad]:
@@ -298,7 +298,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def outage(self) -> ClusterOutage | None:
-        return self._poll_loop.outages.current
+        return self.poll_loop.outages.current
 
     @property
     def keymap(self) -> Mapping[str, str]:
@@ -310,7 +310,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def events(self) -> Sequence[Event]:
-        return self.run_controller.merge_events(self._poll_loop.outages.merge(self.progress.events))
+        return self.run_controller.merge_events(self.poll_loop.outages.merge(self.progress.events))
 
     @property
     def notification(self) -> Notification | None:
@@ -337,7 +337,7 @@ class KtuiApp(App[None], Services):
     def note_message(self, shown: Notification) -> None:
         """Keep a message among the events: none is lost when a key drops it."""
         severity = _EVENT_SEVERITIES[shown.severity]
-        self._poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
+        self.poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
 
     async def on_event(self, event: TerminalEvent) -> None:
         if self._typed_ahead.holds(event):
@@ -418,20 +418,11 @@ class KtuiApp(App[None], Services):
 
     @on(WatchScreen.InterestChanged)
     def poll_now(self) -> None:
-        self._poll_loop.poll_now()
+        self.poll_loop.poll_now()
 
     def refresh_screens(self) -> None:
         self.draw_screens()
         self.poll_now()
-
-    def expect_history(self) -> None:
-        self._poll_loop.expect_history()
-
-    def add_history(self, past: Progress | None) -> None:
-        self._poll_loop.add_history(past)
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        self._poll_loop.settings_changed(topics, brokers)
 
     def cluster_status(self) -> Status:
         run = self.run_controller

@@ -22,9 +22,10 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.brokers.status import (
     BrokerAct,
-    BrokerChoice,
     BrokerStatusScreen,
+    ListedChoice,
     ManageBrokerScreen,
+    broker_choice,
 )
 from ktui.tui.screens.run.questions import ConfirmScreen
 
@@ -121,33 +122,33 @@ class BrokerController:
             self._app.notify(self.why_not, severity="warning")
             return
 
-        async def chosen(act: BrokerAct | None) -> None:
+        async def chosen(act: str | None) -> None:
             if act is not None:
-                await self.do(act, broker)
+                await self.do(BrokerAct(act), broker)
 
         await self._app.push_screen(ManageBrokerScreen(broker, self._choices(broker)), chosen)
 
-    def _choices(self, broker: int) -> Sequence[BrokerChoice]:
+    def _choices(self, broker: int) -> Sequence[ListedChoice]:
         last = self._app.progress.last
         up = last is not None and broker in last.online
         no_plan, no_cordon = self._runs.resume_problem or "", self._no_cordon(up=up)
         of_run, no_run = self._of_run(broker)
         return (
-            BrokerChoice(BrokerAct.DRAIN, "it gives up all its replicas", no_plan),
-            BrokerChoice(
+            broker_choice(BrokerAct.DRAIN, "it gives up all its replicas", no_plan),
+            broker_choice(
                 BrokerAct.DEMOTE, "it comes last in every list, and leads nothing", no_plan
             ),
-            BrokerChoice(BrokerAct.SHED, "it gives up just enough bytes", no_plan),
-            BrokerChoice(
+            broker_choice(BrokerAct.SHED, "it gives up just enough bytes", no_plan),
+            broker_choice(
                 BrokerAct.FILL,
                 "it gets its share of all replicas",
                 no_plan or ("" if up else "the broker is down and can get no replicas"),
             ),
-            BrokerChoice(BrokerAct.CORDON, "no new partitions come to it (Kafka 4.3)", no_cordon),
-            BrokerChoice(BrokerAct.UNCORDON, "new partitions may come to it again", no_cordon),
-            BrokerChoice(BrokerAct.PAUSE, f"submit nothing more of {of_run}", no_run),
-            BrokerChoice(BrokerAct.CONTINUE, f"lift such a pause of {of_run}", no_run),
-            BrokerChoice(
+            broker_choice(BrokerAct.CORDON, "no new partitions come to it (Kafka 4.3)", no_cordon),
+            broker_choice(BrokerAct.UNCORDON, "new partitions may come to it again", no_cordon),
+            broker_choice(BrokerAct.PAUSE, f"submit nothing more of {of_run}", no_run),
+            broker_choice(BrokerAct.CONTINUE, f"lift such a pause of {of_run}", no_run),
+            broker_choice(
                 BrokerAct.CANCEL,
                 f"stop, roll back or trim {of_run}",
                 self._no_cancel(broker),

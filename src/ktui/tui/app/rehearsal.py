@@ -14,7 +14,7 @@ from ktui.progress.timeline import Progress
 from ktui.tui.app.simulated import CLOCK_BINDINGS, PICTURE_BINDING, QUIT_BINDING, SimulatedApp
 from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
-from ktui.tui.screens.brokers.status import BreakChoice, BreakList, BreakScreen, break_choices
+from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
 from ktui.tui.screens.report import ReportScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, give_ids, help_group
 from ktui.tui.widgets.header import StatusHeader, line_under
@@ -129,7 +129,7 @@ class RehearsalApp(SimulatedApp):
             return (), ()
         return track.original, [b for b in track.target if b not in track.original]
 
-    def _choices(self, broker: int) -> Sequence[BreakChoice]:
+    def _choices(self, broker: int) -> Sequence[ListedChoice]:
         tp, last = self.selected, self.progress.last
         kept, _ = self._replicas_under_cursor
         return break_choices(
@@ -167,7 +167,7 @@ class BranchApp(RehearsalApp):
 
     def on_ready(self) -> None:
         super().on_ready()
-        self.add_history(self._before)
+        self.poll_loop.add_history(self._before)
         self.set_interval(_TICK_S, self._draw_lines)
 
     @property

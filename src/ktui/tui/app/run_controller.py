@@ -101,7 +101,7 @@ class RunController:
         return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
     async def _load_history(self, attached: AttachedRun) -> None:
-        self._app.expect_history()
+        self._app.poll_loop.expect_history()
         attached.expect_estimate()
         past = estimate = None
         try:
@@ -110,9 +110,9 @@ class RunController:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
             self._app.report_news(words, "warning")
         if attached is self.attached:
-            self._app.add_history(past)
+            self._app.poll_loop.add_history(past)
         elif self.attached is None:  # else the history of another run is being read
-            self._app.add_history(None)
+            self._app.poll_loop.add_history(None)
         if past is not None:
             with suppress(RunProblem):  # the journal has just been read
                 estimate = await asyncio.to_thread(attached.recorded_estimate)
@@ -157,7 +157,7 @@ class RunController:
         self._status, self._foreign = None, None
         self._show_run(touched)
         self._report_answers(attached)
-        self._app.settings_changed(*attached.throttle_news.changed())
+        self._app.poll_loop.settings_changed(*attached.throttle_news.changed())
 
     def _find_movers(self, attached: AttachedRun) -> None:
         now_s, started = self._clock.monotonic(), attached.run.started

@@ -163,8 +163,8 @@ class SimulatedApp(KtuiApp):
         interval_s = poll_interval_s(self._time.speed)
         self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._interval_s = self.watch_screen.interval_s = interval_s
-        if isinstance(self._poll_loop, Polling):
-            self._poll_loop.poll_every(interval_s)
+        if isinstance(self.poll_loop, Polling):
+            self.poll_loop.poll_every(interval_s)
         self.draw_screens()
 
     # --------------------------------------------------------------------- the keys

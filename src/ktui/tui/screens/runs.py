@@ -183,19 +183,26 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#run-panel", Static).update(facts)
 
     def action_attach(self) -> None:
-        run = self.selected
+        run = self._readable()
         if run is None:
             return
-        if run.state is RunState.UNREADABLE:
-            self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
-            return
         if run.state is RunState.EXPORTED:
-            self._refused = (run.name, f"Run {run.name} {_NOT_RESUMED[run.state]}.")
-            self._draw_panel()
+            self._refuse(run, f"Run {run.name} {_NOT_RESUMED[run.state]}.")
             return
         app = services(self)
         self.dismiss()
         app.attach_to(self._state_dir.run(run.name))
+
+    def _readable(self) -> RunProgress | None:
+        run = self.selected
+        if run is None or run.state is not RunState.UNREADABLE:
+            return run
+        self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
+        return None
+
+    def _refuse(self, run: RunProgress, why: str) -> None:
+        self._refused = (run.name, why)
+        self._draw_panel()
 
     def action_resume(self) -> None:
         run = self.selected
@@ -205,19 +212,15 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         if problem is None and run.state not in {RunState.RESUMABLE, RunState.SUBMITTED}:
             problem = f"Run {run.name} {_NOT_RESUMED.get(run.state, 'is carried on already')}."
         if problem is not None:
-            self._refused = (run.name, problem)
-            self._draw_panel()
+            self._refuse(run, problem)
             return
         app = services(self)
         self.dismiss()
         app.resume_run(self._state_dir.run(run.name))
 
     def action_roll_back(self) -> None:
-        run = self.selected
+        run = self._readable()
         if run is None:
-            return
-        if run.state is RunState.UNREADABLE:
-            self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
             return
         app = services(self)
         self.dismiss()

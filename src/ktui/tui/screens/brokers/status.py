@@ -51,15 +51,58 @@ class BrokerAct(enum.Enum):
     CANCEL = "cancel"
 
 
-class BrokerChoice(NamedTuple):
-    """One thing to do, and what it does."""
+class ListedChoice(NamedTuple):
+    """One thing to do, with its letter, what it does, and why it cannot be done now, if so."""
 
-    act: BrokerAct
+    key: str
+    name: str
     means: str
     why_not: str = ""
 
 
-_KEYS = {
+class ChoiceDialog(Dialog[str | None]):
+    """Returns the name of what was chosen in a list or by its letter; None if nothing was."""
+
+    DEFAULT_CSS = """
+    ChoiceDialog OptionList {
+        height: auto; max-height: 9; padding: 0; border: none; background: $surface;
+        background-tint: $surface 0%; text-wrap: nowrap; text-overflow: ellipsis;
+        &:focus { background-tint: $surface 0%; }
+    }
+    ChoiceDialog .below { margin-top: 1; color: $dim; }
+    """
+    ENTER = "or its letter"
+    WIDTH = 78
+
+    def __init__(self, title: str, choices: Sequence[ListedChoice], cells: int) -> None:
+        super().__init__(title)
+        self._choices, self._cells = choices, cells
+
+    def options(self) -> Iterator[Option]:
+        """Yield the lines of the list."""
+        for choice in self._choices:
+            style = "$dim" if choice.why_not else ""
+            words = f"not now: {choice.why_not}" if choice.why_not else choice.means
+            key = (choice.key, style or "bold $primary")
+            yield Option(Content.assemble(key, (f"  {choice.name:<{self._cells}}{words}", style)))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self._choose(self._choices[event.option_index])
+
+    def action_choose(self, key: str) -> None:
+        for choice in self._choices:
+            if choice.key == key:
+                self._choose(choice)
+
+    def _choose(self, choice: ListedChoice) -> None:
+        if choice.why_not:
+            self.app.notify(choice.why_not, title=choice.name, severity="warning")
+        else:
+            self.dismiss(choice.name)
+
+
+_ACTS = {
     BrokerAct.DRAIN: ("d", "Plan a drain of the broker, on the start screen"),
     BrokerAct.DEMOTE: ("m", "Plan a demotion of the broker, on the start screen"),
     BrokerAct.SHED: ("h", "Plan to shed bytes of the broker, on the start screen"),
@@ -72,64 +115,34 @@ _KEYS = {
 }
 
 
-class ManageBrokerScreen(Dialog[BrokerAct | None]):
-    """Returns what is to be done; None if the operator left the screen."""
+class ManageBrokerScreen(ChoiceDialog):
+    """Returns the name of the act that is to be done to a broker."""
 
-    DEFAULT_CSS = """
-    ManageBrokerScreen OptionList {
-        height: auto; max-height: 9; padding: 0; border: none; background: $surface;
-        background-tint: $surface 0%; text-wrap: nowrap; text-overflow: ellipsis;
-        &:focus { background-tint: $surface 0%; }
-    }
-    ManageBrokerScreen .way-out { margin-top: 1; color: $dim; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose({act.value!r})", act.value, show=False, tooltip=words)
-            for act, (key, words) in _KEYS.items()
+            Binding(key, f"choose({key!r})", act.value, show=False, tooltip=words)
+            for act, (key, words) in _ACTS.items()
         ),
-        Binding("escape,q", "close", "back", key_display="esc", tooltip="Go back; do nothing"),
+        Binding("escape,q", "leave", "back", key_display="esc", tooltip="Go back; do nothing"),
     ]
     give_ids("manage", BINDINGS)
-    ENTER = "or its letter"
-    WIDTH = 78
 
-    def __init__(self, broker: int, choices: Sequence[BrokerChoice]) -> None:
-        super().__init__(f"manage broker {broker}")
-        self._broker, self._choices = broker, choices
+    def __init__(self, broker: int, choices: Sequence[ListedChoice]) -> None:
+        super().__init__(f"manage broker {broker}", choices, _NAME_CELLS)
+        self._broker = broker
 
     def body(self) -> ComposeResult:
-        yield OptionList(*self._options(), compact=True)
-        yield Static(Content(way_out(self._broker)), classes="way-out")
+        yield OptionList(*self.options(), compact=True)
+        yield Static(Content(way_out(self._broker)), classes="below")
 
-    def _options(self) -> Iterator[Option]:
-        for choice in self._choices:
-            key, _ = _KEYS[choice.act]
-            style = "$dim" if choice.why_not else ""
-            words = f"not now: {choice.why_not}" if choice.why_not else choice.means
-            line = Content.assemble(
-                (key, style or "bold $primary"),
-                (f"  {choice.act.value:<{_NAME_CELLS}}", style),
-                (words, style),
-            )
-            yield Option(line, id=choice.act.value)
+    def _choose(self, choice: ListedChoice) -> None:
+        why_not = choice.why_not and f"{choice.why_not.rstrip('.')}."
+        super()._choose(choice._replace(why_not=why_not))
 
-    @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
-        self._choose(self._choices[event.option_index])
 
-    def action_choose(self, name: str) -> None:
-        self._choose(next(each for each in self._choices if each.act.value == name))
-
-    def _choose(self, choice: BrokerChoice) -> None:
-        if choice.why_not:
-            words = f"{choice.why_not.rstrip('.')}."
-            self.app.notify(words, title=choice.act.value, severity="warning")
-        else:
-            self.dismiss(choice.act)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
+def broker_choice(act: BrokerAct, means: str, why_not: str = "") -> ListedChoice:
+    """Return an act as one of the choices of `ManageBrokerScreen`."""
+    return ListedChoice(_ACTS[act][0], act.value, means, why_not)
 
 
 def way_out(broker: int) -> str:
@@ -137,17 +150,8 @@ def way_out(broker: int) -> str:
     return f"The whole way out, stage by stage, in a shell: ktui broker remove {broker}"
 
 
-_EVENT_CELLS = 30
+_EVENT_CELLS = 32
 _OTHERS = "Also for later, and all else that may happen: :event suspend 3 at 40%"
-
-
-class BreakChoice(NamedTuple):
-    """Something that may happen."""
-
-    key: str
-    event: str
-    means: str
-    why_not: str = ""
 
 
 _FAULT_KEYS = {
@@ -177,49 +181,27 @@ class BreakList(OptionList):
     give_ids("break", BINDINGS)
 
 
-class BreakScreen(Dialog[str | None]):
-    """Returns the event that is to happen; None if the operator left the screen."""
+class BreakScreen(ChoiceDialog):
+    """Returns the event that is to happen, at one of the brokers or another."""
 
-    DEFAULT_CSS = """
-    BreakList {
-        height: auto; max-height: 9; padding: 0; border: none; background: $surface;
-        background-tint: $surface 0%; text-wrap: nowrap; text-overflow: ellipsis;
-        &:focus { background-tint: $surface 0%; }
-    }
-    BreakScreen .others { margin-top: 1; color: $dim; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, f"choose({key!r})", words, show=False, tooltip=tooltip)
             for key, (words, tooltip) in _FAULT_KEYS.items()
         ),
-        Binding("escape,q,B", "close", "back", key_display="esc", tooltip="Go back; do nothing"),
+        Binding("escape,q,B", "leave", "back", key_display="esc", tooltip="Go back; do nothing"),
     ]
     give_ids("break", BINDINGS)
-    ENTER = "or its letter"
-    WIDTH = 78
 
     def __init__(
-        self, brokers: Sequence[int], broker: int, choices: Callable[[int], Sequence[BreakChoice]]
+        self, brokers: Sequence[int], broker: int, choices: Callable[[int], Sequence[ListedChoice]]
     ) -> None:
-        super().__init__(_title(broker))
+        super().__init__(_title(broker), choices(broker), _EVENT_CELLS)
         self._brokers, self._broker, self._choices_at = brokers, broker, choices
-        self._choices = choices(broker)
 
     def body(self) -> ComposeResult:
-        yield BreakList(*self._options(), compact=True)
-        yield Static(Content(_OTHERS), classes="others")
-
-    def _options(self) -> Iterator[Option]:
-        for choice in self._choices:
-            style = "$dim" if choice.why_not else ""
-            words = f"not now: {choice.why_not}" if choice.why_not else choice.means
-            event = choice.event.ljust(_EVENT_CELLS)
-            yield Option(
-                Content.assemble(
-                    (choice.key, style or "bold $primary"), (f"  {event}  {words}", style)
-                )
-            )
+        yield BreakList(*self.options(), compact=True)
+        yield Static(Content(_OTHERS), classes="below")
 
     def action_other(self, step: int) -> None:
         place = (self._brokers.index(self._broker) + step) % len(self._brokers)
@@ -227,45 +209,27 @@ class BreakScreen(Dialog[str | None]):
         self._choices = self._choices_at(self._broker)
         options = self.query_one(BreakList)
         at = options.highlighted
-        options.clear_options().add_options(self._options())
+        options.clear_options().add_options(self.options())
         options.highlighted = at
         self.entitle(_title(self._broker))
-
-    @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
-        self._choose(self._choices[event.option_index])
-
-    def action_choose(self, key: str) -> None:
-        for choice in self._choices:
-            if choice.key == key:
-                self._choose(choice)
-
-    def _choose(self, choice: BreakChoice) -> None:
-        if choice.why_not:
-            self.app.notify(choice.why_not, title=choice.event, severity="warning")
-        else:
-            self.dismiss(choice.event)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
 
 def break_choices(
     broker: int, *, up: bool, topic: str | None, replicas: int
-) -> tuple[BreakChoice, ...]:
+) -> tuple[ListedChoice, ...]:
     """Return what may happen at a broker that is up or not, and to the topic under the cursor."""
     down, alive = ("" if up else "it is down"), ("it is up" if up else "")
     choices = [
-        BreakChoice("k", f"kill {broker}", "it loses power", down),
-        BreakChoice("s", f"suspend {broker} for 60s", "it does not answer for 60 s", down),
-        BreakChoice("t", f"start {broker}", "it comes back", alive),
-        BreakChoice("w", f"slow {broker} to 20%", "network and disk have a fifth", down),
-        BreakChoice("d", f"disk {broker} full", "something else fills its disk", down),
-        BreakChoice("l", "load x2", "producers write twice as much"),
+        ListedChoice("k", f"kill {broker}", "it loses power", down),
+        ListedChoice("s", f"suspend {broker} for 60s", "it does not answer for 60 s", down),
+        ListedChoice("t", f"start {broker}", "it comes back", alive),
+        ListedChoice("w", f"slow {broker} to 20%", "network and disk have a fifth", down),
+        ListedChoice("d", f"disk {broker} full", "something else fills its disk", down),
+        ListedChoice("l", "load x2", "producers write twice as much"),
     ]
     if topic is not None:
         event = f"min.insync.replicas {topic}={replicas}"
-        choices.append(BreakChoice("m", event, f"acks=all needs {replicas} in sync"))
+        choices.append(ListedChoice("m", event, f"acks=all needs {replicas} in sync"))
     return tuple(choices)
 
 
