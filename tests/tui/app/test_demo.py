@@ -220,7 +220,7 @@ async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> N
         everywhere = {key.keys: key.words for key in groups[0].keys}
         assert everywhere["q"] == "Close this view, and end the simulated cluster"
         words = {key.words for group in groups for key in group.keys}
-        assert {"Tell what happens here", "Play the story from the start"} <= words
+        assert {"Show what happens here", "Play the story from the start"} <= words
         assert "Show the brokers: traffic, disks, throttles" in words
         # nothing lies over the help
         await demo.until(lambda: "i shows the story" in demo.text)

@@ -254,7 +254,7 @@ async def test_the_footer_and_the_help_list_the_replay_keys(run: RunDir) -> None
         for words in ("start plan", "cancel", "mark"):
             assert words not in footer
         await replay.press("question_mark", "slash", *"recording")
-        assert "Let the recording stand, or go on" in replay.text
+        assert "Pause the recording, or go on" in replay.text
         assert "shift+→" in replay.text
 
 

@@ -312,7 +312,7 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
         await choose_plan(watch, path)
         await watch.pass_until("Run drain-3 has ended")
         await watch.say(
-            "Run drain-3 has ended and takes no more plans: start this one as a new run."
+            "Run drain-3 has ended and accepts no more plans: start this one as a new run."
         )
         await confirm(watch)
         await watch.until(lambda: "Run drain-3 has ended" in answer_line(watch))

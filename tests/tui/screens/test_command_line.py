@@ -55,7 +55,7 @@ async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -
         ("view topics", "there is no view 'topics'. Use run or reassigning or unhealthy"),
         ("sort size", "there is no order 'size'. Use state or partition"),
         ("theme pink", "there is no theme 'pink'. Use colour-blind or dark"),
-        ("trottle 5MB", "'trottle' is no command. Did you mean throttle?"),
+        ("trottle 5MB", "unknown command 'trottle'. Did you mean throttle?"),
         ("pause 'a-0", "A quote is not closed."),
     ],
 )

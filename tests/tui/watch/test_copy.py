@@ -102,7 +102,7 @@ async def test_a_terminal_that_takes_no_copies_shows_the_text_to_select_from(
     monkeypatch.setenv("TERM_PROGRAM", "Apple_Terminal")
     async with watching(a_cluster(resting=["a-0"]), topics=["a"]) as watch:
         await watch.press("y", "j")
-        assert "this terminal takes no copies from programs" in watch.text
+        assert "this terminal does not let programs copy" in watch.text
         assert '"topic": "a"' in watch.text
         await watch.press("escape")
         assert not watch.app.clipboard

@@ -44,10 +44,10 @@ def test_the_words_of_the_shell_fill_the_fields(line: str, request_: PlanRequest
     [
         ("drian 3", "there is no plan 'drian'. Did you mean drain?"),
         ("", "there is no plan ''. Use drain or fill"),
-        ("swap 3 7 9", "swap takes nothing behind 3 7"),
+        ("swap 3 7 9", "swap: nothing may follow 3 7"),
         ("leaders --max-moves 3", "leaders has no option --max-moves here. It has --topics"),
         ("drain 3 --max-moves", "--max-moves needs a value"),
-        ("spread --by size", "--by: 'size' is none of bytes"),
+        ("spread --by size", "--by: 'size' is not one of bytes"),
     ],
 )
 def test_what_the_fields_have_no_place_for_is_refused(line: str, problem: str) -> None:

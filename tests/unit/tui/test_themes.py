@@ -238,11 +238,11 @@ BAD = {
     ),
     "an unknown base": (
         "name: x\nextends: drak\n", 2,
-        "`extends` names no theme that could be read: 'drak'; did you mean 'dark'?",
+        "cannot read the theme 'drak' that `extends` names; did you mean 'dark'?",
     ),
     "itself as its base": (
         "name: x\nextends: x\n", 2,
-        "`extends` names no theme that could be read: 'x'; there are "
+        "cannot read the theme 'x' that `extends` names; there are "
         + ", ".join(sorted([*SHIPPED, "good"])),
     ),
     "a colour of the terminal among true colours": (

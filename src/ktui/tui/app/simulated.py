@@ -202,9 +202,9 @@ DEMO_BINDINGS = [
     ),
     Binding(
         "comma", "previous_story", "previous story", show=False, id="demo.previous-story",
-        tooltip="Play the story before",
+        tooltip="Play the previous story",
     ),
-    Binding("i", "show_story", "story", id="app.story", tooltip="Tell what happens here"),
+    Binding("i", "show_story", "story", id="app.story", tooltip="Show what happens here"),
     Binding(
         "R", "play_again", "again", id="app.again", tooltip="Play the story from the start"
     ),

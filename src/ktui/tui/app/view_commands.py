@@ -125,14 +125,14 @@ class ViewCommands:
             return self._of_run(verb, rest)
         near = closest_names(verb, self.names)
         raise BadCommand(
-            f"{verb!r} is no command. Did you mean {near[0]}?"
+            f"unknown command {verb!r}. Did you mean {near[0]}?"
             if near
-            else f"{verb!r} is no command. There are {', '.join(self.names)}"
+            else f"unknown command {verb!r}. The commands are {', '.join(self.names)}"
         )
 
     def _key(self, verb: str, rest: str, action: str) -> Action:
         if rest:
-            raise BadCommand(f"{verb} takes nothing behind it. Type {verb} alone")
+            raise BadCommand(f"{verb} takes no arguments")
 
         async def press() -> None:
             await self._app.run_action(f"app.{action}")

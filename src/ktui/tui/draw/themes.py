@@ -250,7 +250,7 @@ class _Maker:
         known = sorted((self.own.keys() | self.users.keys()) - {file.name})
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        what = f"`extends` names no theme that could be read: {name!r}; {hint}"
+        what = f"cannot read the theme {name!r} that `extends` names; {hint}"
         self._problem(file, ("extends",), what)
 
     def _problem(self, file: ThemeFile, keys: KeyPath, what: str) -> None:

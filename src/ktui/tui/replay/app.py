@@ -202,7 +202,7 @@ _USUAL_POLL_S = 1.0
 _TICK_S = 0.25  # real seconds between two redraws of the line
 
 REPLAY_BINDINGS = [
-    Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
+    Binding("p", "play", "play/pause", tooltip="Pause the recording, or go on"),
     Binding(
         "left", "seek(-10)", "10 s", key_display="←→", priority=True, id="replay.back",
         tooltip="Go 10 s of the recording back",
@@ -235,7 +235,7 @@ REPLAY_BINDINGS = [
     Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
     Binding(
         "W", "branch", "what if", id="replay.branch",
-        tooltip="Go on otherwise from this moment, on a simulated twin of it",
+        tooltip="Go on differently from this moment, on a simulated twin of it",
     ),
 ]  # fmt: skip
 give_ids("replay", REPLAY_BINDINGS)

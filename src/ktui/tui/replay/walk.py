@@ -65,7 +65,7 @@ class RecordedRun:
             self.run.apply(entry)
         except (msgspec.MsgspecError, LookupError) as error:
             what = f"event {line.entry} of run {self.name}"
-            self.problem = f"{what} is none that this ktui can follow: {error}"
+            self.problem = f"this ktui cannot follow {what}: {error}"
             return None
         self.entries.append(entry)
         return entry

@@ -64,7 +64,9 @@ def beside_live_run(live: str, attached: str) -> str:
 def takes_no_plans(status: RunStatus) -> str:
     """Return why a run takes no further plan, and what to do; empty where it takes one."""
     if status.state is RunState.ENDED:
-        return f"Run {status.name} has ended and takes no more plans: start this one as a new run."
+        return (
+            f"Run {status.name} has ended and accepts no more plans: start this one as a new run."
+        )
     if not status.owned:
         return (
             f"Run {status.name} has no engine: it takes plans once it is resumed. Leave"

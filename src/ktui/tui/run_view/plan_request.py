@@ -209,7 +209,7 @@ def _split(intent: Intent, words: Sequence[str]) -> tuple[list[str], dict[str, s
         if not text:
             raise BadCommand(f"{option} needs a value")
         if field.choices and text not in field.choices:
-            raise BadCommand(f"{option}: {text!r} is none of {', '.join(field.choices)}")
+            raise BadCommand(f"{option}: {text!r} is not one of {', '.join(field.choices)}")
         texts[field.name] = text
     return bare, texts
 
@@ -219,7 +219,7 @@ def _arguments(intent: Intent, bare: Sequence[str]) -> Iterator[tuple[str, str]]
     many = fields[-1].kind if fields and fields[-1].kind.many else None
     if many is None and len(bare) > len(fields):
         taken = " ".join(bare[: len(fields)])
-        raise BadCommand(f"{intent.name} takes nothing behind {taken}")
+        raise BadCommand(f"{intent.name}: nothing may follow {taken}")
     for place, (field, word) in enumerate(zip(fields, bare, strict=False)):
         rest = bare[place + 1 :] if field is fields[-1] and many is not None else ()
         yield field.name, field.kind.joined_by.join([word, *rest])

@@ -99,7 +99,7 @@ class SelectScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         area = TextArea(self._text, read_only=True, soft_wrap=True, show_cursor=False)
-        area.border_title = "this terminal takes no copies from programs"
+        area.border_title = "this terminal does not let programs copy"
         area.border_subtitle = "hold fn, select with the mouse, cmd+C · esc closes"
         yield area
 

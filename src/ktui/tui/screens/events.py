@@ -300,7 +300,7 @@ def _write(folder: Path, text: bytes, now: datetime) -> Path:
         except FileExistsError:
             continue
         return path
-    raise FileExistsError(f"{folder / stem}.jsonl and its like are there already")
+    raise FileExistsError(f"{folder / stem}.jsonl and 98 numbered ones already exist")
 
 
 def _line(event: Event) -> bytes:

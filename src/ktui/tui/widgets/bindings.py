@@ -30,7 +30,7 @@ RUN_BINDINGS: list[Binding] = [
     Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
     Binding(
         "t", "show_throttle", "throttle",
-        tooltip="Show the run's throttle and what comes in under it, and change it at once",
+        tooltip="Show the run's throttle and the rates under it, and change it at once",
     ),
     Binding(
         "p", "pause", "pause",
@@ -71,7 +71,7 @@ APP_BINDINGS: list[Binding] = [
     ),
     Binding(
         "U", "undo", "undo", show=False,
-        tooltip="Put back the limits or the throttle from before your last change; enter confirms",
+        tooltip="Restore the limits or the throttle from before your last change; enter confirms",
     ),
     Binding(
         "O", "open_gate", "open the cancel gate", show=False,

@@ -147,9 +147,7 @@ class StartScreen(PlanScreen):
             yield Horizontal(Static("run's name"), TextField(id="start-name"), classes="line")
             again = TextField(id="plan-again", placeholder="↵ starts the run")
             yield Horizontal(Static("type it again"), again, classes="line")
-            yield AllowanceBox(
-                "allow another live run beside it", id="allow-concurrent", classes="-away"
-            )
+            yield AllowanceBox("allow a second live run", id="allow-concurrent", classes="-away")
             yield Static(id="start-facts", classes="found", markup=False)
 
     def sections(self, step: str) -> Sequence[Section]:
