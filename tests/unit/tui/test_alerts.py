@@ -37,7 +37,7 @@ class Terminal:
         first = self.run.seq + 1
         entries = [JournalEntry(n, FIRST_MOMENT, each) for n, each in enumerate(events, first)]
         self.run.fold(entries)
-        self.alerts.take(self.run, entries, owned=owned)
+        self.alerts.note_entries(self.run, entries, owned=owned)
 
     @property
     def words(self) -> list[str]:
@@ -97,7 +97,7 @@ def test_stalls_of_others_ring_when_they_become_more() -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_no_name_can_end_or_begin_an_escape_sequence(name: str) -> None:
     terminal = Terminal()
-    terminal.alerts.take(
+    terminal.alerts.note_entries(
         terminal.run,
         [JournalEntry(9, FIRST_MOMENT, StateEntered(topic=name, partition=0, state=State.STALLED))],
         owned=True,

@@ -114,9 +114,9 @@ def test_the_filters_show_what_passes_while_events_come_and_fall_off(
     for part in (events[:20], events[:40], events[10:50], events[5:8], events[30:]):
         chosen.update(tuple(part))
         assert [*map(id, chosen.shown)] == [
-            id(event) for event in part if choice.takes(event) and words in event.what
+            id(event) for event in part if choice.includes(event) and words in event.what
         ]
-        assert chosen.counts[choice] == sum(map(choice.takes, part))
+        assert chosen.counts[choice] == sum(map(choice.includes, part))
 
 
 def test_a_broker_that_goes_down_names_what_it_caused_the_worst_first() -> None:

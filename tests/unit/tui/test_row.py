@@ -98,7 +98,7 @@ def _in_a_run(state: State, why: str) -> RowContext:
     run_events: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(planned,)), entered]
     entries = [JournalEntry(n, BEGAN, event) for n, event in enumerate(run_events, 1)]
     run.fold(entries)
-    rows.take(entries)
+    rows.apply_entries(entries)
     return RowContext(BEGAN_S + 60, run=rows)
 
 

@@ -60,7 +60,7 @@ class FollowedRun:
             self.seq += 1
             entries.append(JournalEntry(self.seq, self.now, event))
             self.run.apply(entries[-1])
-        return self.rows.take(entries)
+        return self.rows.apply_entries(entries)
 
     def begin(self, partition: int = 0) -> set[TopicPartition]:
         return self.happen(_adds_4(partition))
@@ -141,7 +141,7 @@ def test_places_match_a_fresh_count_of_the_waiting_partitions(
     places = QueuePlaces(tracks, Limits())
     for number, state in changes:
         tracks[number].state = state
-        places.take(tracks[number])
+        places.note_state(tracks[number])
     waiting = [track for track in tracks if track.state is State.QUEUED]
     assert [places.place(track) for track in waiting] == list(range(1, len(waiting) + 1))
 
@@ -156,7 +156,7 @@ def test_partitions_to_be_rolled_back_do_not_count_among_those_that_wait_to_begi
     assert places.first(9) == [tracks[0], tracks[3]]
     assert places.place(tracks[0]) == 3
     tracks[1].under_way = True
-    places.take(tracks[1])
+    places.note_state(tracks[1])
     assert (places.waiting, places.place(tracks[0])) == (2, 2)
 
 

@@ -171,11 +171,8 @@ class CancelController:
         return CancelGateFile(self._runs.state_dir, self._app.cluster_id)
 
     def _shut_gate_for(self, attached: AttachedRun, chosen: DialogChoice) -> None:
-        if chosen.shuts_gate(attached.status):
-            self._shut_gate(f"{chosen.what} of run {attached.name}")
-
-    def _shut_gate(self, reason: str) -> None:
-        if self._gate_file is not None:
+        if self._gate_file is not None and chosen.shuts_gate(attached.status):
+            reason = f"{chosen.what} of run {attached.name}"
             self._gate_file.shut(self._clock.now(), this_process().short, reason)
 
     def open_gate(self) -> None:

@@ -151,7 +151,7 @@ class RunController:
             return
         entries, touched = attached.refresh()
         self._changes += bool(entries)
-        self._alerts.take(attached.run, entries, owned=attached.status.owned)
+        self._alerts.note_entries(attached.run, entries, owned=attached.status.owned)
         attached.note_poll(self._app.progress)
         self._find_movers(attached)
         self._status, self._foreign = None, None

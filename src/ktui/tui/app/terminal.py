@@ -48,7 +48,7 @@ class Alerts:
         """Follow another run: what happened to it before is no alert."""
         self._notices, self._owned, self._missed = NoticeFilter(), False, False
 
-    def take(self, run: Run, entries: Iterable[JournalEntry], *, owned: bool) -> None:
+    def note_entries(self, run: Run, entries: Iterable[JournalEntry], *, owned: bool) -> None:
         for notice in self._notices.take(entries):
             if notice.kind in _KINDS and not _is_over(notice):
                 self._alert(f"run {run.name}: {_words(notice)}")

@@ -107,7 +107,7 @@ def timeline_cells(
     if width <= 0:
         return []
     per_cell = _slots_a_cell(width, span)
-    last = _index(slots.end_s, slots.slot_s) - 1
+    last = round(slots.end_s / slots.slot_s) - 1
     now = max(last, math.floor(now_s / slots.slot_s))
     newest = now // per_cell
     first = last - len(slots.marks) + 1
@@ -215,10 +215,6 @@ def slowest_share(timeline: Timeline) -> tuple[float | None, bool]:
 
 def _slots_a_cell(room: int, span: int) -> int:
     return math.ceil(span / max(1, room))
-
-
-def _index(end_s: float, slot_s: float) -> int:
-    return round(end_s / slot_s)
 
 
 def _cell(marks: bytes, start: int, count: int) -> int:

@@ -52,7 +52,7 @@ class RecordedRun:
         """Whether an engine owned it, or was being started for it."""
         return self.run.left is None and not self.run.ended
 
-    def take(self, line: RunLine) -> JournalEntry | None:
+    def apply_line(self, line: RunLine) -> JournalEntry | None:
         """Apply an event, and return it; None if it is not new, or earlier ones are missing."""
         if self.problem is not None or line.entry <= self.run.seq:
             return None
@@ -187,7 +187,7 @@ class Walk:
         self.progress, self.outages = checkpoint.progress, checkpoint.outages
         self.run_lines = list(checkpoint.run_lines[: checkpoint.passed])
         for line in self.run_lines:
-            self._run(line).take(line)
+            self._run(line).apply_line(line)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -251,7 +251,7 @@ class Walk:
         self.run_lines.append(line)
         run = self._run(line)
         followed = run.problem is None
-        entry = run.take(line)
+        entry = run.apply_line(line)
         if entry is not None:
             for event in shown_events(run.name, [entry]):
                 self._note(self.at_s, event)

@@ -189,13 +189,13 @@ class AttachedRun:
             self._death = ""
         elif not self._death:
             self._death = engine_death(self.folder, self.run)
-        touched = self.rows.take(entries)
+        touched = self.rows.apply_entries(entries)
         self._estimate.take(entries)
         if self._kept is not None:
             self._kept += entries
         self.events.extend(shown_events(self.name, entries[-MOST_EVENTS:]))
         self._cancels.extend(cancel_events(self.name, entries))
-        self.throttle_news.take(entries)
+        self.throttle_news.note_entries(entries)
         return entries, touched
 
     @property
@@ -205,7 +205,7 @@ class AttachedRun:
     def events_of(self, tp: TopicPartition) -> list[Event]:
         own = (event for event in self.events if event.tp == tp)
         cancels = (event for partitions, event in self._cancels if tp in partitions)
-        return in_time_order(own, cancels, self.throttle_news.of(tp))
+        return in_time_order(own, cancels, self.throttle_news.events_of(tp))
 
     def note_poll(self, progress: Progress) -> None:
         now, self._timelines = self.now, progress.timelines

@@ -73,7 +73,7 @@ class QueuePlaces:
         before = bisect.bisect_left(range(len(begun)), n, key=lambda i: begun[i] - i)
         return before + n - 1
 
-    def take(self, track: Track) -> None:
+    def note_state(self, track: Track) -> None:
         index = self._index[track.tp]
         at = bisect.bisect_left(self._begun, index)
         known = at < len(self._begun) and self._begun[at] == index
@@ -158,7 +158,7 @@ class RunRows:
         self.steps_begun = 0
         self.all_left = 0  # steps yet to begin if all goes well, as of each partition's last change
 
-    def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
+    def apply_entries(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
         self.just_over = frozenset(event.tp for event in over)
@@ -182,7 +182,7 @@ class RunRows:
             self._places = QueuePlaces(self.run.tracks.values(), self.run.limits)
         for tp in touched:
             track = self.run.tracks[tp]
-            self._places.take(track)
+            self._places.note_state(track)
             self._note_blocked(track)
             if track.under_way and track.step is None and track.state in BETWEEN:
                 self.between_steps[tp] = track

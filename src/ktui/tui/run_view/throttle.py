@@ -219,11 +219,11 @@ class ThrottleNews:
         self._listed: defaultdict[TopicPartition, set[str]] = defaultdict(set)
         self._changed: set[ConfigResource] = set()
 
-    def of(self, tp: TopicPartition) -> list[Event]:
+    def events_of(self, tp: TopicPartition) -> list[Event]:
         return self._of.get(tp, [])
 
-    def take(self, entries_: Iterable[JournalEntry]) -> None:
-        for entry in entries_:
+    def note_entries(self, entries: Iterable[JournalEntry]) -> None:
+        for entry in entries:
             match entry.event:
                 case Configure() as asked:
                     self._asked(entry, asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from textual.app import App, ComposeResult
@@ -145,12 +145,12 @@ class CopyScreen(ModalScreen[str | None]):
         with Vertical() as box:
             box.border_title = Content(f"copy {self._name}")
             box.border_subtitle = "a letter or enter copies · esc closes"
-            yield OptionList(*self._options(), compact=True)
+            lines = [
+                Content.assemble((form.key, "bold $primary"), f"  {form.name}")
+                for form in self._forms
+            ]
+            yield OptionList(*map(Option, lines), compact=True)
             yield Label(id="copy-text", markup=False)
-
-    def _options(self) -> Iterator[Option]:
-        for form in self._forms:
-            yield Option(Content.assemble((form.key, "bold $primary"), f"  {form.name}"))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self.query_one("#copy-text", Label).update(self._forms[event.option_index].text)

@@ -114,7 +114,7 @@ class Choice(enum.StrEnum):
     SETTINGS = "settings"
     TROUBLE = "trouble"
 
-    def takes(self, event: Event) -> bool:
+    def includes(self, event: Event) -> bool:
         match self:
             case Choice.ALL:
                 return True
@@ -162,16 +162,16 @@ class EventFilter:
         added = events[kept:]
         self._events = events
         for event in (*front, *back):
-            self.counts.subtract(choice for choice in Choice if choice.takes(event))
+            self.counts.subtract(choice for choice in Choice if choice.includes(event))
         for event in added:
-            self.counts.update(choice for choice in Choice if choice.takes(event))
+            self.counts.update(choice for choice in Choice if choice.includes(event))
         if not self._passes_all:
             del self._shown[: sum(map(self._passes, front))]
             self._shown[len(self._shown) - sum(map(self._passes, back)) :] = []
             self._shown += filter(self._passes, added)
 
     def _passes(self, event: Event) -> bool:
-        if not self.choice.takes(event):
+        if not self.choice.includes(event):
             return False
         if not self._words:
             return True

@@ -26,8 +26,6 @@ from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 
-_Piece = tuple[str, str]
-
 
 class InsightsScreen(Screen[None], ReportsOwnErrors):
     """Shows the insights of a state directory about a cluster; they are read when it opens."""
@@ -81,7 +79,10 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         self._refresh_title()
         first, *others = sections(known)
         self._show_text(clean(first.title), "$foreground")
-        tables = [Static(_table(each), classes="table", markup=False) for each in others]
+        tables = [
+            Static(Content.assemble(*_pieces(each)), classes="table", markup=False)
+            for each in others
+        ]
         await self.query_one(VerticalScroll).mount(*tables)
 
     @on(Resize)
@@ -91,9 +92,7 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#insights-title", Static).update(titled_rule(title, self.size.width))
 
     def _show_text(self, words: str, style: str) -> None:
-        one_line = " ".join(
-            words.split()
-        )  # wrap to the width of the screen, not at the line breaks of the text
+        one_line = " ".join(words.split())  # it wraps to the width of the screen
         self.query_one("#insights", Static).update(Content.styled(one_line, style))
 
     def action_back(self) -> None:
@@ -114,11 +113,7 @@ def _date(insights: Insights) -> str:
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="minutes")
 
 
-def _table(section: Section) -> Content:
-    return Content.assemble(*_pieces(section))
-
-
-def _pieces(section: Section) -> Iterator[_Piece]:
+def _pieces(section: Section) -> Iterator[tuple[str, str]]:
     lines = [clean(line) for line in section.lines()]
     yield clean(section.title), "bold $foreground" if lines else ""
     for place, line in enumerate(lines):

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
-from ktui.progress.memory import HealthCounts
 from ktui.progress.summary import Totals
 from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
@@ -237,7 +236,9 @@ def _chip(
 def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
     if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
-    parts = [*_health(status.overview.health)]
+    health = status.overview.health
+    healthy = health.counted_at is not None and not health.unhealthy  # else it is trouble
+    parts = [_part("0 under-replicated", "in-sync", rank=5)] if healthy else []
     if status.run is not None and status.run.state is not RunState.ENDED:
         parts += [_part(words, "foreign", rank=1) for words in _beside(status)]
         return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
@@ -260,11 +261,6 @@ def _beside(status: Status) -> Iterator[str]:
     yield from _of_runs(status)
     if others := status.foreign - sum(status.foreign_of_runs.values()):
         yield figures.as_count(others, "foreign move")
-
-
-def _health(health: HealthCounts) -> Iterator[HeaderPart]:
-    if health.counted_at is not None and not health.unhealthy:  # else it is trouble
-        yield _part("0 under-replicated", "in-sync", rank=5)
 
 
 def _ended(sums: Totals) -> str:

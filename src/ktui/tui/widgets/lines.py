@@ -70,14 +70,13 @@ class Lines(Widget):
         known = self._drawn if width == self._width else []
         pairs = itertools.zip_longest(self._lines, known[: len(self._lines)])
         self._drawn = [
-            drawn if drawn is not None and drawn.shows(line) else self._draw_line(line, width)
+            drawn
+            if drawn is not None and drawn.shows(line)
+            else _Drawn(line, Visual.to_strips(self, line, width, None, self.visual_style))
             for line, drawn in pairs
         ]
         self._width = width
         self._strips = [strip for drawn in self._drawn for strip in drawn.strips]
-
-    def _draw_line(self, line: Content, width: int) -> _Drawn:
-        return _Drawn(line, Visual.to_strips(self, line, width, None, self.visual_style))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport

@@ -59,7 +59,7 @@ class OffLoop(Generic[C, R]):
     def not_shown(self) -> tuple[C, ...]:
         return tuple(each for each in (self._under_way, self._waiting) if each is not None)
 
-    def take(self, change: C, partitions: int) -> None:
+    def submit(self, change: C, partitions: int) -> None:
         if self.busy:
             waiting = self._waiting
             self._waiting = change if waiting is None else self._unite(waiting, change)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.planning.plan import join_some
@@ -133,7 +132,10 @@ def _stalls(status: Status) -> Iterator[Trouble]:
         yield Trouble(f"{len(of_runs):,} STALLED of {noun} {join_some(runs)}", _RUNS)
     others = [tp for tp in status.foreign_stalled if tp not in status.movers]
     if others:
-        yield Trouble(f"{len(others):,} STALLED, foreign: {_named(others)}", _FOREIGN)
+        yield Trouble(
+            f"{len(others):,} STALLED, foreign: {others[0]}{' …' if len(others) > 1 else ''}",
+            _FOREIGN,
+        )
 
 
 def _held_up(status: Status) -> Iterator[Trouble]:
@@ -143,10 +145,6 @@ def _held_up(status: Status) -> Iterator[Trouble]:
     count = status.overview.totals.held_up - reported
     if count > 0:
         yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
-
-
-def _named(partitions: Sequence[TopicPartition]) -> str:
-    return str(partitions[0]) + (" …" if len(partitions) > 1 else "")
 
 
 def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:

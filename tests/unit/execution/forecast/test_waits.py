@@ -198,7 +198,7 @@ def test_the_next_partition_to_begin_is_an_internal_one_where_these_go_first() -
     run = a_run(limits=limits, last=OFFSETS.topic)
     assert [track.tp for track in waiting_tracks(run)] == [OFFSETS]
     rows = RunRows(run)
-    rows.take([])
+    rows.apply_entries([])
     assert rows.place(run.tracks[OFFSETS]) == 1
 
 

@@ -134,10 +134,6 @@ def _disk_cell(view: BrokerView) -> list[Piece]:
     return [*signs, *disk_bar(*view.disk, _BAR)]
 
 
-def _cordoned(view: BrokerView) -> list[Piece]:
-    return [Piece(f"{CORDON_SIGN} {view.cordoned}" if view.cordoned else "", "falling-behind")]
-
-
 def disk_usage(log_dir: LogDir) -> tuple[int, int] | None:
     """Return the used and total bytes of a log dir's volume; None if they are not reported."""
     if not log_dir.total_bytes or log_dir.usable_bytes is None:
@@ -153,10 +149,6 @@ def disk_bar(used: int, total: int, width: int) -> list[Piece]:
     role = "stalled" if share >= _FULL else "falling-behind" if share >= _TIGHT else "header"
     percent = Piece(f"{figures.as_share(share):>5}", "" if role == "header" else role)
     return [Piece(bar, role), Piece("─" * (width - len(bar)), "rule"), percent]
-
-
-def _throttle(view: BrokerView) -> list[Piece]:
-    return [Piece(throttle(view.config), "" if _throttled(view.config) else "dim")]
 
 
 def throttle(config: BrokerConfig | None) -> str:
@@ -217,11 +209,13 @@ COLUMNS = (
         heading="replicas", width=8, cell=_count(lambda view: view.replicas), right=True, rank=3
     ),
     Column(
-        heading="throttle", width=23, cell=_throttle, rank=1,
+        heading="throttle", width=23, rank=1,
+        cell=lambda view: [Piece(throttle(view.config), "" if _throttled(view.config) else "dim")],
         has=lambda view: _throttled(view.config),
     ),
     Column(
-        heading="cordoned", width=8, cell=_cordoned, rank=4, has=lambda view: bool(view.cordoned)
+        heading="cordoned", width=8, rank=4, has=lambda view: bool(view.cordoned),
+        cell=lambda v: [Piece(v.cordoned and f"{CORDON_SIGN} {v.cordoned}", "falling-behind")],
     ),
     _column("disk", 12, _disk_cell),
 )  # fmt: skip

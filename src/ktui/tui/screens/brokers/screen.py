@@ -57,8 +57,8 @@ def broker_panel(
         ("rack", Content(rack or "none")),
         ("throttle", Content(throttle(view.config))),
         ("to catch up", Content(_lag(view))),
-        ("leads", Content(_partitions(view.leaders))),
-        ("holds", Content(_replicas(view.replicas))),
+        ("leads", Content(_number_of("partition", view.leaders))),
+        ("holds", Content(_number_of("replica", view.replicas))),
         ("cordoned", Content(_cordoned(view))),
     ]
     pairs = [pair for pair in pairs if _COLUMNS.get(pair[0], pair[0]) not in shown]
@@ -95,12 +95,8 @@ def _lag(view: BrokerView) -> str:
     return f"{figures.as_messages(load.lag_messages)}, {figures.as_bytes(load.lag_bytes)}"
 
 
-def _partitions(count: int | None) -> str:
-    return "being counted" if count is None else figures.as_count(count, "partition")
-
-
-def _replicas(count: int | None) -> str:
-    return "being counted" if count is None else figures.as_count(count, "replica")
+def _number_of(noun: str, count: int | None) -> str:
+    return "being counted" if count is None else figures.as_count(count, noun)
 
 
 def _log_dir(log_dir: LogDir) -> Content:

@@ -369,7 +369,7 @@ class PartitionMap(ScrollView, can_focus=True):
         stale: bool = False,
     ) -> None:
         change = MapChange(timelines, context, frozenset(touched), stale)
-        self._off_loop.take(change, len(timelines))
+        self._off_loop.submit(change, len(timelines))
 
     def _judged(self, change: MapChange) -> tuple[MapModel, set[str] | None]:
         return self.model.followed_by(change.timelines, change.context, change.touched)

@@ -66,7 +66,8 @@ def summary_lines(
     most = room.height - 1 if wide else max(2, room.height - len(chart) - 1)
     brokers = _brokers(progress.last, loads, brokers_width, most - 1 if wide else most)
     if wide:
-        title = [Piece("brokers ", bold=True), Piece(f"{_count(progress):,}", "header")]
+        count = 0 if progress.last is None else len(broker_views(progress.last, {}))
+        title = [Piece("brokers ", bold=True), Piece(f"{count:,}", "header")]
         brokers = [ruled(title, brokers_width), *brokers]
     lines = _beside(chart, brokers, chart_width) if wide else [*chart, *brokers]
     return [content(faded(line) if stale else line) for line in lines]
@@ -80,10 +81,6 @@ def _beside(
     lefts = [cut_pieces(line, width) for line in left] + [blank] * (count - len(left))
     rights = [*right, *([[]] * (count - len(right)))]
     return [[*one, *other] for one, other in zip(lefts, rights, strict=True)]
-
-
-def _count(progress: Progress) -> int:
-    return 0 if progress.last is None else len(broker_views(progress.last, {}))
 
 
 def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:

@@ -41,7 +41,8 @@ def run_steps(
     name: str, track: Track, steps_taken: Sequence[StepRecord], limits: Limits, width: int
 ) -> list[Content]:
     """Draw a heading, and one line per step; the limits in force decide the steps to come."""
-    lines = [*_begun(steps_taken), *_to_come(track, limits, len(steps_taken))]
+    begun = [_begun_line(number, step) for number, step in enumerate(steps_taken, 1)]
+    lines = [*begun, *_to_come(track, limits, len(steps_taken))]
     if not lines:
         lines = [_Line("", " ".join(map(str, track.replicas)), "nothing to do", "", "$dim")]
     columns = [max(cell_len(line[at]) for line in lines) for at in range(3)]
@@ -54,10 +55,6 @@ def _drawn(line: _Line, widths: Sequence[int]) -> Content:
     return Content.assemble(
         (cells[0], "$dim"), (f"{cells[1]}{cells[2]}", line.colour), (line.when, "$dim")
     )
-
-
-def _begun(steps_taken: Sequence[StepRecord]) -> list[_Line]:
-    return [_begun_line(number, step) for number, step in enumerate(steps_taken, 1)]
 
 
 def _begun_line(number: int, step: StepRecord) -> _Line:

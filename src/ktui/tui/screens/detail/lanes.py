@@ -6,6 +6,7 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from math import floor
+from operator import itemgetter
 
 import msgspec
 from rich.cells import cell_len
@@ -121,7 +122,7 @@ def _worst(points: LagPoints, axis: TimeAxis, cell: int) -> int | None:
     """Return the highest value within a cell; None before the first and after the last reading."""
     begin = axis.start_s + cell * axis.cell_s
     end = begin + axis.cell_s
-    first, after = (bisect.bisect_left(points, at, key=_second) for at in (begin, end))
+    first, after = (bisect.bisect_left(points, at, key=itemgetter(0)) for at in (begin, end))
     if first < after:
         return max(messages for _, messages in points[first:after])
     if first in (0, len(points)):
@@ -129,10 +130,6 @@ def _worst(points: LagPoints, axis: TimeAxis, cell: int) -> int | None:
     (at, messages), (later, more) = points[first - 1 : first + 1]
     middle = (begin + end) / 2
     return round(messages + (more - messages) * (middle - at) / (later - at))
-
-
-def _second(point: tuple[float, int]) -> float:
-    return point[0]
 
 
 ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
@@ -194,7 +191,9 @@ def lane_table(
     axis = TimeAxis.over(histories, width - left)
     lines = [_heading(columns, axis, width - left, now)]
     for row, lane in enumerate(lanes):
-        lines.append(Content.assemble(*_row(columns, row), _bar(lane, axis, sign)))
+        lines.append(
+            Content.assemble(*(_cell(c.cells[row], c) for c in columns), _bar(lane, axis, sign))
+        )
         if width < _WIDE:
             lines.extend(_second_line(lane, columns[0].width + _GAP))
     return LaneTable(tuple(lines), axis, left)
@@ -252,10 +251,6 @@ def _heading(
     cells = room if axis is None else axis.cells
     times = begin if cells < len(begin) + len(end) + 1 else f"{begin}{end:>{cells - len(begin)}}"
     return Content.assemble(*parts, times if axis is not None else "").stylize("$dim")
-
-
-def _row(columns: Sequence[LaneColumn], row: int) -> list[Content]:
-    return [_cell(column.cells[row], column) for column in columns]
 
 
 def _cell(content: Content, column: LaneColumn) -> Content:

@@ -101,7 +101,9 @@ class AddScreen(PlanScreen):
         self._show_run_lines()
         outdated = self._extra is not None and not self._extra.holds_for(touched)
         self._outdated = self._outdated or run_changed or outdated
-        if self._outdated and not {"plan", "figures", _REFRESH} & self._under_way:
+        if self._outdated and not {"plan", "figures", _REFRESH} & {
+            worker.group for worker in self.workers
+        }:
             self._outdated = False
             self.run_worker(self.preview(), group=_REFRESH, exit_on_error=False)
 
@@ -138,10 +140,6 @@ class AddScreen(PlanScreen):
         self.show_answer("", "")
         if run.throttled.rates:
             self.measure(chosen)
-
-    @property
-    def _under_way(self) -> set[str]:
-        return {worker.group for worker in self.workers}
 
     @property
     def _conflict(self) -> OnConflict:

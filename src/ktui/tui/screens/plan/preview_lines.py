@@ -269,7 +269,7 @@ def _disks_of(preview: PlanPreview, width: int, rows: int) -> Iterator[Line]:
     changed = [each for each in preview.brokers if each.copies]
     if not changed:
         return
-    most = sorted(changed, key=lambda each: -_copied(each))[:rows]
+    most = sorted(changed, key=lambda each: -(each.bytes_in or 0) - (each.bytes_out or 0))[:rows]
     shown = sorted(most, key=lambda each: each.broker)
     ids = max(len("broker"), *(len(str(each.broker)) for each in shown))
     yield []
@@ -278,10 +278,6 @@ def _disks_of(preview: PlanPreview, width: int, rows: int) -> Iterator[Line]:
         yield [name, *disk]
     if more := len(changed) - len(shown):
         yield [Piece(f"and {more:,} more that copy less", "dim")]
-
-
-def _copied(load: BrokerPreview) -> int:
-    return (load.bytes_in or 0) + (load.bytes_out or 0)
 
 
 def _shown(shares: Sequence[BrokerPreview]) -> Sequence[BrokerPreview]:
@@ -359,7 +355,7 @@ def _disk(load: BrokerPreview, bar: int) -> Line:
         sizes = Piece(f"  {_NOT_KNOWN:>{2 * _SIGNED + 2}}", "falling-behind")
         return [Piece(" " * bar), sizes, Piece(room), _ARROW, Piece(_NOT_KNOWN, "falling-behind")]
     copied = [
-        Piece(f"  {_signed(sign, count):>{_SIGNED}}", "" if count else "dim")
+        Piece(f"  {(sign if count else '') + as_bytes(count):>{_SIGNED}}", "" if count else "dim")
         for sign, count in (("+", load.bytes_in), ("-", load.bytes_out))
     ]
     if load.room_after_bytes is None:
@@ -376,10 +372,6 @@ def _disk_bar(load: BrokerPreview, bar: int) -> Line:
         return [Piece(" " * bar)]
     goes = min(load.bytes_out, disk - room)
     return change_bar(disk - room - goes, load.bytes_in, goes, disk, bar)
-
-
-def _signed(sign: str, count: int) -> str:
-    return f"{sign}{as_bytes(count)}" if count else as_bytes(count)
 
 
 def _room(room: int | None, disk: int | None) -> Line:

@@ -62,10 +62,6 @@ def _line(cells: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
     return content(cut_pieces(pieces[:-1], width))
 
 
-def _broker(row: RateNow) -> Piece:
-    return Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)
-
-
 def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
     def cell(row: RateNow) -> Piece:
         text = figures.UNKNOWN if row.inflow is None else value(row.inflow)
@@ -96,7 +92,7 @@ def _fastest(inflow: Inflow) -> str:
 
 
 _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
-    ("broker", _broker),
+    ("broker", lambda row: Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)),
     ("throttle", lambda row: Piece("none" if row.wanted is None else as_rate(row.wanted))),
     ("set now", _set_now),
     ("before", lambda row: Piece(row.found, "dim")),

@@ -52,10 +52,6 @@ def _partition(timeline: Timeline, width: int, *_: object) -> list[Piece]:
     return [Piece(partition_text(timeline.tp, width), role)]
 
 
-def _state(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
-    return [state_cell(timeline, context)]
-
-
 def _batch(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
     batch = _batch_number(timeline, context)
     return [] if batch is None else [Piece(f"{batch:,}")]
@@ -64,10 +60,6 @@ def _batch(timeline: Timeline, _width: int, context: RowContext, _span: int) -> 
 def _batch_number(timeline: Timeline, context: RowContext) -> int | None:
     track = None if context.run is None else context.run.track(timeline.tp)
     return None if track is None else track.batch
-
-
-def _replicas(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
-    return replica_pieces(timeline.state, context.down)
 
 
 def _target(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
@@ -110,10 +102,6 @@ def _left(timeline: Timeline, width: int, *_: object) -> list[Piece]:
     return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
 
 
-def _left_middle(timeline: Timeline, _context: RowContext) -> float | None:
-    return None if timeline.left_s is None else timeline.left_s.middle
-
-
 def _copies(timeline: Timeline) -> bool:
     return not timeline.phase.ended and bool(timeline.catching_up)
 
@@ -140,16 +128,17 @@ PARTITION = Column(
     figure=lambda *_: 0.0, steady=True,  # rows of equal figures are ordered by name
 )  # fmt: skip
 STATE = Column(
-    heading="state", cell=_state, width=12, needs=lambda extents: extents.state,
-    figure=urgency, steady=True,
+    heading="state", cell=lambda t, _w, context, _s: [state_cell(t, context)], width=12,
+    needs=lambda extents: extents.state, figure=urgency, steady=True,
 )  # fmt: skip
 BATCH = Column(
     heading="batch", cell=_batch, right=True, width=5, rank=5, has=lambda _, run: run,
     figure=_batch_number, largest_first=True,
 )  # fmt: skip
 REPLICAS = Column(
-    heading="replicas", cell=_replicas, width=8, needs=lambda extents: extents.replicas, most=16
-)
+    heading="replicas", cell=lambda t, _w, context, _s: replica_pieces(t.state, context.down),
+    width=8, needs=lambda extents: extents.replicas, most=16,
+)  # fmt: skip
 TARGET = Column(
     heading="target", cell=_target, width=8, needs=lambda extents: extents.replicas, most=16,
     rank=8, has=lambda extents, run: run or extents.copying,
@@ -168,7 +157,7 @@ RATE = Column(
 )  # fmt: skip
 LEFT = Column(
     heading="left", cell=_left, right=True, width=7, wide=22, rank=1, has=_copying,
-    figure=_left_middle, largest_first=True,
+    figure=lambda t, _: None if t.left_s is None else t.left_s.middle, largest_first=True,
 )  # fmt: skip
 TIMELINE = Column(heading="timeline", cell=_history, width=20, rank=4)
 REASON = Column(heading="reason", cell=lambda *_: [], width=18, rank=6)

@@ -69,7 +69,7 @@ def _test(term: str) -> Test:
         return _in_state(value)
     if not value.isdecimal():
         raise BadFilter(f"{key}:{value} is not a number, as in {key}:3")
-    return _on_broker(int(value)) if key == "broker" else _numbered(int(value))
+    return _on_broker(int(value)) if key == "broker" else lambda t, _: t.tp.partition == int(value)
 
 
 def _named(text: str) -> Test:
@@ -86,10 +86,6 @@ def _on_broker(broker: int) -> Test:
     return lambda timeline, _: (
         broker in timeline.state.replicas or broker in timeline.target or broker in timeline.lanes
     )
-
-
-def _numbered(number: int) -> Test:
-    return lambda timeline, _: timeline.tp.partition == number
 
 
 def _in_state(text: str) -> Test:

@@ -186,7 +186,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _follow(self, change: Change) -> None:
         most = max(len(self.arrangement.timelines), len(change.timelines or ()))
-        self._off_loop.take(change, most)
+        self._off_loop.submit(change, most)
 
     def _arranged(self, change: Change) -> tuple[Arrangement, bool]:
         return self.arrangement.followed_by(change, reposition=not self.holds_places)

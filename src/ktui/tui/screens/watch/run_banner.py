@@ -100,7 +100,7 @@ class ShownAbove(NamedTuple):
     cancel_gate: bool = False
 
     @classmethod
-    def of(cls, status: Status | None) -> ShownAbove:
+    def from_status(cls, status: Status | None) -> ShownAbove:
         if status is None or status.outage is not None:
             return cls()
         return cls(own_stalls(status), bool(status.cancel_gate))
@@ -131,7 +131,7 @@ class RunLines(Widget):
     def show(self, status: RunStatus | None) -> None:
         stale = services(self).outage is not None
         seen = services(self).cluster_status()
-        above, others = ShownAbove.of(seen), () if seen is None else seen.others
+        above, others = ShownAbove.from_status(seen), () if seen is None else seen.others
         before = (self._status, self._stale, self._above, self._others)
         if (status, stale, above, others) != before:
             self._status, self._stale, self._above, self._others = status, stale, above, others

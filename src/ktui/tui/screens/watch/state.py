@@ -275,16 +275,16 @@ def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
     if fold.queued:
         lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
-        done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
+        done = (
+            Piece("✓ ", "in-sync"),
+            Piece("done "),
+            Piece(f"{rows.run.counts[State.DONE]:,}", bold=True),
+        )
         lines.append(FoldLine(FoldKind.DONE, (done,)))
     if lines and key:
         words = (Piece(key, "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
         lines[0] = lines[0]._replace(parts=(*lines[0].parts, (Piece("   "), *words)))
     return lines
-
-
-def _done(rows: RunRows) -> int:
-    return rows.run.counts[State.DONE]
 
 
 def _blocked(reason: str, rows: RunRows) -> list[tuple[Piece, ...]]:
