@@ -15,7 +15,7 @@ from ktui.execution.run.text import describe_event
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Event
 from ktui.tui.screens.event_list import (
-    Choice,
+    EventChoice,
     EventFilter,
     EventRows,
     Topic,
@@ -103,9 +103,9 @@ def test_what_stays_of_the_events_is_found(
         assert (dropped, kept) == (start, cut - start)
 
 
-@given(_EVENTS, st.sampled_from(Choice), st.sampled_from(("", "step", "broker 4")))
+@given(_EVENTS, st.sampled_from(EventChoice), st.sampled_from(("", "step", "broker 4")))
 def test_the_filters_show_what_passes_while_events_come_and_fall_off(
-    drawn: list[tuple[str, float]], choice: Choice, words: str
+    drawn: list[tuple[str, float]], choice: EventChoice, words: str
 ) -> None:
     events = _timed(drawn)
     chosen = EventFilter(lambda event: event.what)

@@ -15,7 +15,7 @@ from ktui.tui.draw.bars import change_bar
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.screens.plan.preview_lines import (
     EVERYTHING,
-    Section,
+    PreviewSection,
     preview_lines,
     step_of,
     worst_of,
@@ -44,7 +44,7 @@ def test_a_bar_shows_what_stays_comes_and_goes() -> None:
     assert drawn == "████▓▓░···"
 
 
-def drawn(width: int, *sections: Section, **more: Any) -> str:
+def drawn(width: int, *sections: PreviewSection, **more: Any) -> str:
     figures = preflight(a_plan(ALL), a_snapshot(ALL, **more), Limits(replicas=1))
     lines = preview_lines(figures, sections or EVERYTHING, width)
     assert max(map(pieces_width, lines)) <= width
@@ -58,7 +58,7 @@ def words(line: str) -> list[str]:
 @pytest.mark.parametrize("width", [64, 76, 140])
 def test_each_broker_is_drawn_before_and_after(width: int) -> None:
     sizes, rooms = [2 * GB], {1: ROOMY, 4: ROOMY}
-    lines = drawn(width, Section.BROKERS, sizes=sizes, rooms=rooms).splitlines()
+    lines = drawn(width, PreviewSection.BROKERS, sizes=sizes, rooms=rooms).splitlines()
 
     counted = [words(line) for line in lines if line[:1].isdigit()]
     assert counted[0][:8] == ["1", "1", "→", "0", "-1", "1", "→", "0"]
@@ -83,7 +83,7 @@ def test_too_little_room_has_a_sign() -> None:
 
 
 def test_of_very_many_brokers_only_those_that_change_are_listed() -> None:
-    text = drawn(80, Section.BROKERS, brokers={n: Broker(n) for n in range(1, 61)})
+    text = drawn(80, PreviewSection.BROKERS, brokers={n: Broker(n) for n in range(1, 61)})
 
     assert "and 58 more that do not change" in text
 

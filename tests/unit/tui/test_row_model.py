@@ -25,7 +25,7 @@ from ktui.tui.screens.watch.columns import (
     layout,
 )
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row_model import Arrangement, Change
+from ktui.tui.screens.watch.row_model import Arrangement, RowChange
 from ktui.tui.screens.watch.words import RowContext
 from support.views.screens import timeline
 
@@ -98,9 +98,9 @@ def test_rows_arranged_for_a_change_leave_the_rows_on_the_screen_as_they_are(
     shown, fresh = Arrangement(belongs), Arrangement(belongs)
     shown.update(timelines_of(before), NOW, reposition=True)
     rows, belonging = list(shown.rows), shown.belonging
-    change = Change(timelines=timelines_of(after), context=NOW)
+    change = RowChange(timelines=timelines_of(after), context=NOW)
     if anew:
-        change = change.then(Change(ordering=ordering, rowfilter=RowFilter(text), anew=True))
+        change = change.then(RowChange(ordering=ordering, rowfilter=RowFilter(text), anew=True))
         fresh.arrange(ordering=ordering, rowfilter=RowFilter(text))
     later, _ = shown.followed_by(change, reposition=True)
     fresh.update(timelines_of(after), NOW, reposition=True)

@@ -24,7 +24,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import (
     CancelAction,
     DialogChoice,
-    Scope,
+    DialogScope,
     broker_scope,
     command_scope,
     scopes,
@@ -92,7 +92,7 @@ class CancelController:
         await self._show_dialog(attached, choices[-1:] if whole else choices, action)
 
     async def _show_dialog(
-        self, attached: AttachedRun, choices: Sequence[Scope], action: CancelAction
+        self, attached: AttachedRun, choices: Sequence[DialogScope], action: CancelAction
     ) -> None:
         problem = self._app.permission.problem
 

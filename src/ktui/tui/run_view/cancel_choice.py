@@ -53,7 +53,7 @@ _KINDS = {
 }
 
 
-class Scope(msgspec.Struct, frozen=True):
+class DialogScope(msgspec.Struct, frozen=True):
     """Partitions of the run; the whole run where none is named."""
 
     words: str
@@ -69,7 +69,7 @@ class DialogChoice(msgspec.Struct, frozen=True):
     """The action chosen, and its scope."""
 
     action: CancelAction
-    scope: Scope
+    scope: DialogScope
 
     @property
     def command(self) -> Command:
@@ -89,7 +89,9 @@ class DialogChoice(msgspec.Struct, frozen=True):
         return cancels and status.state is not RunState.ENDED
 
 
-def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]) -> list[Scope]:
+def scopes(
+    run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]
+) -> list[DialogScope]:
     """Return the scopes to choose from: first the marked partitions, where there are any."""
     found = []
     some = tuple(each for each in run.tracks if each in marked)
@@ -97,26 +99,28 @@ def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartitio
         left_out = len(marked) - len(some)
         outside_run = f"; {left_out:,} marked {'is' if left_out == 1 else 'are'} not in the run"
         count = figures.as_count(len(some), "marked partition")
-        found.append(Scope(f"{count}{outside_run if left_out else ''}", partitions=some))
+        found.append(DialogScope(f"{count}{outside_run if left_out else ''}", partitions=some))
     if tp is not None and tp in run.tracks:
-        found.append(Scope(f"partition {tp}", partitions=(tp,)))
+        found.append(DialogScope(f"partition {tp}", partitions=(tp,)))
         count = figures.as_count(len(tracks_in_scope(run, topics=[tp.topic])), "partition")
-        found.append(Scope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
+        found.append(DialogScope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
     every = figures.as_count(len(run.tracks), "partition")
-    return [*found, Scope(f"everything in the run ({every})")]
+    return [*found, DialogScope(f"everything in the run ({every})")]
 
 
-def broker_scope(broker: int, partitions: Collection[TopicPartition]) -> Scope:
+def broker_scope(broker: int, partitions: Collection[TopicPartition]) -> DialogScope:
     """Return the scope of the partitions that have to do with a broker."""
     count = figures.as_count(len(partitions), "partition")
-    return Scope(f"what has to do with broker {broker} ({count})", partitions=tuple(partitions))
+    return DialogScope(
+        f"what has to do with broker {broker} ({count})", partitions=tuple(partitions)
+    )
 
 
-def command_scope(run: Run, cancel: CancelMoves) -> Scope:
+def command_scope(run: Run, cancel: CancelMoves) -> DialogScope:
     """Return the scope that a command names."""
     topics, partitions = cancel.topics, cancel.partitions
     if not (topics or partitions):
         return scopes(run, None, ())[-1]
     count = figures.as_count(len(tracks_in_scope(run, topics, partitions)), "partition")
     names = ", ".join([*topics, *map(str, partitions)])
-    return Scope(f"{names} ({count})", topics=topics, partitions=partitions)
+    return DialogScope(f"{names} ({count})", topics=topics, partitions=partitions)

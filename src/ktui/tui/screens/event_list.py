@@ -106,7 +106,7 @@ def _kind(what: str) -> EventKind:
     return _KINDS[int(named[1:])]
 
 
-class Choice(enum.StrEnum):
+class EventChoice(enum.StrEnum):
     """The events that a key chooses; trouble is warnings and trouble, whatever they are about."""
 
     ALL = "all"
@@ -116,13 +116,13 @@ class Choice(enum.StrEnum):
 
     def includes(self, event: Event) -> bool:
         match self:
-            case Choice.ALL:
+            case EventChoice.ALL:
                 return True
-            case Choice.STEPS:
+            case EventChoice.STEPS:
                 return event_kind(event).topic is Topic.STEP
-            case Choice.SETTINGS:
+            case EventChoice.SETTINGS:
                 return event_kind(event).topic is Topic.SETTING
-            case Choice.TROUBLE:
+            case EventChoice.TROUBLE:
                 return event.severity > 0
 
 
@@ -133,9 +133,9 @@ class EventFilter:
         self._text = text
         self._events: Sequence[Event] = ()
         self._shown: list[Event] = []
-        self.choice = Choice.ALL
+        self.choice = EventChoice.ALL
         self._words: tuple[str, ...] = ()
-        self.counts: Counter[Choice] = Counter()
+        self.counts: Counter[EventChoice] = Counter()
 
     @property
     def shown(self) -> Sequence[Event]:
@@ -143,9 +143,9 @@ class EventFilter:
 
     @property
     def _passes_all(self) -> bool:
-        return self.choice is Choice.ALL and not self._words
+        return self.choice is EventChoice.ALL and not self._words
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: EventChoice) -> None:
         self.choice = choice
         self._filter_again()
 
@@ -162,9 +162,9 @@ class EventFilter:
         added = events[kept:]
         self._events = events
         for event in (*front, *back):
-            self.counts.subtract(choice for choice in Choice if choice.includes(event))
+            self.counts.subtract(choice for choice in EventChoice if choice.includes(event))
         for event in added:
-            self.counts.update(choice for choice in Choice if choice.includes(event))
+            self.counts.update(choice for choice in EventChoice if choice.includes(event))
         if not self._passes_all:
             del self._shown[: sum(map(self._passes, front))]
             self._shown[len(self._shown) - sum(map(self._passes, back)) :] = []

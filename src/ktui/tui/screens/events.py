@@ -28,7 +28,7 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content, titled_rule
-from ktui.tui.screens.event_list import Choice, EventFilter, EventRow, EventRows, splice
+from ktui.tui.screens.event_list import EventChoice, EventFilter, EventRow, EventRows, splice
 from ktui.tui.widgets.bindings import give_ids, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.footer import FooterKeys
@@ -339,10 +339,14 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         *(
             Binding(key, f"choose('{choice}')", choice.value, tooltip=f"Show {about}")
             for key, choice, about in (
-                ("1", Choice.ALL, "all events"),
-                ("2", Choice.STEPS, "the moves of partitions: reassignments and steps of the run"),
-                ("3", Choice.SETTINGS, "limits, throttles and settings"),
-                ("4", Choice.TROUBLE, "warnings and trouble"),
+                ("1", EventChoice.ALL, "all events"),
+                (
+                    "2",
+                    EventChoice.STEPS,
+                    "the moves of partitions: reassignments and steps of the run",
+                ),
+                ("3", EventChoice.SETTINGS, "limits, throttles and settings"),
+                ("4", EventChoice.TROUBLE, "warnings and trouble"),
             )
         ),
         Binding("N", "note", "note", tooltip="Write a note on the run among its events"),
@@ -393,13 +397,13 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._refresh_title()
 
     def action_choose(self, choice: str) -> None:
-        self._filter.choose(Choice(choice))
+        self._filter.choose(EventChoice(choice))
         self._refresh()
 
     def _why_empty(self) -> Content:
         if not self._events:
             return Content(NOTHING_YET)
-        of = "" if self._filter.choice is Choice.ALL else f" among {self._filter.choice}"
+        of = "" if self._filter.choice is EventChoice.ALL else f" among {self._filter.choice}"
         if not self._filter_text:
             return Content(f"There is no event{of}. Escape shows all.")
         return Content(f"No event{of} has {self._filter_text!r} in it. Escape clears the filter.")
@@ -414,9 +418,9 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         rule.update(titled_rule(title.rstrip(), self.size.width))
 
     def _choices(self) -> Iterator[HeaderPart]:
-        for rank, choice in zip((2, 3, 4, 1), Choice, strict=True):
+        for rank, choice in zip((2, 3, 4, 1), EventChoice, strict=True):
             count = self._filter.counts[choice]
-            trouble = choice is Choice.TROUBLE and count > 0
+            trouble = choice is EventChoice.TROUBLE and count > 0
             words = f"{SIGNS[2]} {choice} {count:,}" if trouble else f"{choice} {count:,}"
             role = "stalled" if trouble else "dim"
             if choice is self._filter.choice:
@@ -442,12 +446,12 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
 
     def action_back(self) -> None:
         field = self.query_one("#events-filter", Input)
-        all_chosen = self._filter.choice is Choice.ALL
+        all_chosen = self._filter.choice is EventChoice.ALL
         if field.has_class("-closed") and not self._filter_text and all_chosen:
             self.dismiss()
             return
         if not self._filter_text and not all_chosen:
-            self.action_choose(Choice.ALL)
+            self.action_choose(EventChoice.ALL)
         field.value = ""
         self._close(field)
 

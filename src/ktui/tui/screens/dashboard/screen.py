@@ -29,7 +29,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.brokers.row import BrokerView, broker_views, disk_bar
 from ktui.tui.screens.dashboard.map import MAP_CELLS, MapState, PartitionMap
 from ktui.tui.screens.detail.lanes import nice_ceiling
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context
 from ktui.tui.widgets.bindings import give_ids
@@ -47,7 +47,7 @@ _GAUGES = ((150, 16), (100, 8), (0, 6))
 _SLOTS_A_MINUTE = round(60 / SLOT_S)
 
 
-class Room(msgspec.Struct, frozen=True):
+class SummaryRoom(msgspec.Struct, frozen=True):
     """The cells for the upper part."""
 
     width: int
@@ -55,7 +55,7 @@ class Room(msgspec.Struct, frozen=True):
 
 
 def summary_lines(
-    progress: Progress, loads: Mapping[int, BrokerLoad], room: Room, *, stale: bool
+    progress: Progress, loads: Mapping[int, BrokerLoad], room: SummaryRoom, *, stale: bool
 ) -> list[Content]:
     """Draw the chart and the brokers, beside each other where there is room."""
     wide = room.width >= _SIDE_BY_SIDE
@@ -212,7 +212,7 @@ class DashboardScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield StatusHeader()
-        yield RunLines()
+        yield RunBanner()
         yield Static(id="dashboard-summary", markup=False)
         yield Static(id="dashboard-legend", markup=False)
         yield PartitionMap()
@@ -231,7 +231,7 @@ class DashboardScreen(Screen[None]):
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
     ) -> None:
         self._touched |= set(touched)
-        self.query_one(RunLines).show(None if attached is None else attached.status)
+        self.query_one(RunBanner).show(None if attached is None else attached.status)
 
     def show_progress(self) -> None:
         if not self.is_mounted:
@@ -255,7 +255,7 @@ class DashboardScreen(Screen[None]):
     def _draw_summary(self) -> None:
         progress, stale = services(self).progress, services(self).outage is not None
         height = max(_FEWEST, min(_MOST, int(self.size.height * _SHARE)))
-        room = Room(self.size.width, height)
+        room = SummaryRoom(self.size.width, height)
         lines = summary_lines(progress, services(self).broker_loads, room, stale=stale)
         set_text(self.query_one("#dashboard-summary", Static), Content("\n").join(lines))
 

@@ -29,9 +29,9 @@ from ktui.tui.run_view.plan_request import (
 )
 from ktui.tui.screens.forms.throttle_form import PlanAllowances
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
-from ktui.tui.screens.plan.preview_lines import CHECK, PLAN, Section, Step
+from ktui.tui.screens.plan.preview_lines import CHECK, PLAN, PlanStep, PreviewSection
 from ktui.tui.screens.plan.step_screen import enter_bindings
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.widgets.fields import Choices, FormChoices, TextField
 
 _REFRESH = "following"
@@ -44,7 +44,11 @@ class AddScreen(PlanScreen):
     BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
         "add", "Add the plan, once the run's name is typed"
     )
-    STEPS = (Step(PLAN, "#plan-path"), Step(CHECK, "#allow-factor"), Step(_ADD, "#plan-again"))
+    STEPS = (
+        PlanStep(PLAN, "#plan-path"),
+        PlanStep(CHECK, "#allow-factor"),
+        PlanStep(_ADD, "#plan-again"),
+    )
     TITLE_WORDS = "add a plan to run {}"
     BEFORE = (
         "A plan is a JSON file as kafka-reassign-partitions takes it. What it asks for joins the"
@@ -68,7 +72,7 @@ class AddScreen(PlanScreen):
         self._outdated = False
 
     def above(self) -> Iterator[Widget]:
-        yield RunLines()
+        yield RunBanner()
 
     def choices(self) -> Iterator[Widget]:
         yield FormChoices("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
@@ -80,8 +84,8 @@ class AddScreen(PlanScreen):
             again = TextField(id="plan-again", placeholder="type it; ↵ adds the plan")
             yield Horizontal(Static("run's name"), again, classes="line")
 
-    def sections(self, step: str) -> Sequence[Section]:
-        return (Section.TIME,) if step == _ADD else super().sections(step)
+    def sections(self, step: str) -> Sequence[PreviewSection]:
+        return (PreviewSection.TIME,) if step == _ADD else super().sections(step)
 
     def entered(self, step: str) -> None:
         super().entered(step)
@@ -111,7 +115,7 @@ class AddScreen(PlanScreen):
         self._show_run_lines()
 
     def _show_run_lines(self) -> None:
-        self.query_one(RunLines).show(self._attached.status)
+        self.query_one(RunBanner).show(self._attached.status)
         self.show_notes(self._obstacle)
 
     @property

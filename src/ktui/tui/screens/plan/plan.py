@@ -43,7 +43,7 @@ from ktui.tui.screens.plan.preview_lines import (
     CHECK,
     EVERYTHING,
     PLAN,
-    Section,
+    PreviewSection,
     findings_of,
     worst_of,
 )
@@ -158,7 +158,7 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def obstacle(self, step: str) -> str | None:
         return plan_problem(self._found) if step == CHECK else None
 
-    def sections(self, step: str) -> Sequence[Section]:
+    def sections(self, step: str) -> Sequence[PreviewSection]:
         return EVERYTHING if step in {PLAN, CHECK} else ()
 
     # ------------------------------------------------------------------------- the steps

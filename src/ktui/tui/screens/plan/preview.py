@@ -18,7 +18,7 @@ from ktui.tui.run_view.plan_request import ColouredLine, GeneratedPlan
 from ktui.tui.screens.plan.preview_lines import (
     EVERYTHING,
     Line,
-    Section,
+    PreviewSection,
     change_lines,
     preview_lines,
 )
@@ -42,7 +42,7 @@ class PreviewPane(Widget):
         self._in_run: Sequence[ColouredLine] = ()
         self._change: BeforeAfter | None = None
         self._sketch: GeneratedPlan | None = None
-        self._sections: Sequence[Section] = EVERYTHING
+        self._sections: Sequence[PreviewSection] = EVERYTHING
         self._step = ""
         self._outdated = ""
         self._lines: list[Line] = []
@@ -67,7 +67,7 @@ class PreviewPane(Widget):
             self._sketch = sketch
             self._redraw()
 
-    def show_sections(self, sections: Sequence[Section], step: str) -> None:
+    def show_sections(self, sections: Sequence[PreviewSection], step: str) -> None:
         if (sections, step) != (self._sections, self._step):
             self._sections, self._step = sections, step
             self._redraw()

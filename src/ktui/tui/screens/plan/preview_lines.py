@@ -16,7 +16,7 @@ from ktui.tui.draw.bars import change_bar, change_legend
 from ktui.tui.draw.cells import Piece, pieces_width
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One step."""
 
     name: str
@@ -172,7 +172,7 @@ _SIGNED = _SIZE + 1
 _NOT_KNOWN = "size not known"
 
 
-class Section(enum.Enum):
+class PreviewSection(enum.Enum):
     """A part of the preview."""
 
     FINDINGS = enum.auto()
@@ -183,12 +183,18 @@ class Section(enum.Enum):
     FIGURES = enum.auto()
 
 
-EVERYTHING = (Section.FINDINGS, Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
+EVERYTHING = (
+    PreviewSection.FINDINGS,
+    PreviewSection.TIME,
+    PreviewSection.BROKERS,
+    PreviewSection.SHAPES,
+    PreviewSection.FIGURES,
+)
 
 
 def preview_lines(
     preview: PlanPreview,
-    sections: Sequence[Section],
+    sections: Sequence[PreviewSection],
     width: int,
     change: BeforeAfter | None = None,
     rows: int = _MOST_BROKERS,
@@ -197,7 +203,7 @@ def preview_lines(
     """Draw sections of a preview, with an empty line between them, for the open step."""
     drawn = [
         list(_findings(preview, width, step))
-        if section is Section.FINDINGS
+        if section is PreviewSection.FINDINGS
         else list(_section(preview, section, width, change, rows))
         for section in sections
     ]
@@ -205,17 +211,17 @@ def preview_lines(
 
 
 def _section(
-    preview: PlanPreview, section: Section, width: int, change: BeforeAfter | None, rows: int
+    preview: PlanPreview, section: PreviewSection, width: int, change: BeforeAfter | None, rows: int
 ) -> Iterator[Line]:
-    if section is Section.BROKERS:
+    if section is PreviewSection.BROKERS:
         if change is None:
             yield from _brokers(preview, width)
         else:
             yield from change_lines(change, width, rows)
             yield from _disks_of(preview, width, rows)
-    elif section is Section.FIGURES:
+    elif section is PreviewSection.FIGURES:
         yield from ([Piece(line)] for line in text.figures(preview))
-    elif section is Section.SHAPES:
+    elif section is PreviewSection.SHAPES:
         yield from ([Piece(line)] for line in text.shape_lines(preview) if preview.moves)
     elif preview.moves:
         indent = " " * _TIME_INDENT

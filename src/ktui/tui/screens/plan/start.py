@@ -47,8 +47,8 @@ from ktui.tui.screens.plan.preview_lines import (
     LIMITS,
     PLAN,
     THROTTLE,
-    Section,
-    Step,
+    PlanStep,
+    PreviewSection,
     findings_of,
 )
 from ktui.tui.screens.plan.rehearsal import RehearsalEnd, RehearsalScreen
@@ -114,11 +114,11 @@ class StartScreen(PlanScreen):
         ),
     ]  # fmt: skip
     STEPS = (
-        Step(PLAN, "#plan-path"),
-        Step(LIMITS, "#new-replicas"),
-        Step(THROTTLE, "#throttle-rate"),
-        Step(CHECK, "#allow-factor"),
-        Step(_START, "#plan-again"),
+        PlanStep(PLAN, "#plan-path"),
+        PlanStep(LIMITS, "#new-replicas"),
+        PlanStep(THROTTLE, "#throttle-rate"),
+        PlanStep(CHECK, "#allow-factor"),
+        PlanStep(_START, "#plan-again"),
     )
     TITLE_WORDS = "start a plan"
     BEFORE = (
@@ -150,11 +150,11 @@ class StartScreen(PlanScreen):
             yield AllowanceBox("allow a second live run", id="allow-concurrent", classes="-away")
             yield Static(id="start-facts", classes="found", markup=False)
 
-    def sections(self, step: str) -> Sequence[Section]:
+    def sections(self, step: str) -> Sequence[PreviewSection]:
         if step == LIMITS:
-            return (Section.FINDINGS, Section.TIME, Section.SHAPES)
+            return (PreviewSection.FINDINGS, PreviewSection.TIME, PreviewSection.SHAPES)
         if step == THROTTLE:
-            return (Section.FINDINGS, Section.TIME, Section.BROKERS)
+            return (PreviewSection.FINDINGS, PreviewSection.TIME, PreviewSection.BROKERS)
         return super().sections(step)
 
     async def show_obstacles(self) -> None:

@@ -21,7 +21,7 @@ from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.plan_request import ColouredLine
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
-from ktui.tui.screens.plan.preview_lines import CHECK, EVERYTHING, Section, Step
+from ktui.tui.screens.plan.preview_lines import CHECK, EVERYTHING, PlanStep, PreviewSection
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -151,7 +151,7 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         Binding("pageup", "page(-1)", "back up", show=False, priority=True),
     ]  # fmt: skip
     give_ids("plan", BINDINGS)
-    STEPS: ClassVar[tuple[Step, ...]]
+    STEPS: ClassVar[tuple[PlanStep, ...]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,14 +212,14 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
     def mark(self, step: str) -> Severity | None:
         raise NotImplementedError
 
-    def sections(self, step: str) -> Sequence[Section]:
+    def sections(self, step: str) -> Sequence[PreviewSection]:
         """Return the sections of the preview below a step, in a terminal with little room."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------- the steps
 
     @property
-    def step(self) -> Step:
+    def step(self) -> PlanStep:
         return self.STEPS[self.place]
 
     @property
@@ -246,7 +246,7 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         step = self.step.name
         sections = EVERYTHING if self.has_class("-wide") else self.sections(step)
         if step == CHECK:
-            sections = [each for each in sections if each is not Section.FINDINGS]
+            sections = [each for each in sections if each is not PreviewSection.FINDINGS]
         self.query_one(PreviewPane).show_sections(sections, step)
         self.call_after_refresh(self.refresh_bindings)
 

@@ -26,7 +26,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
+from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, DialogScope
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import Choices, TextField
@@ -196,7 +196,7 @@ class CancelScreen(Dialog[DialogChoice | None]):
     def __init__(
         self,
         attached: AttachedRun,
-        scopes: Sequence[Scope],
+        scopes: Sequence[DialogScope],
         action: CancelAction,
         problem: str | None,
     ) -> None:

@@ -22,7 +22,7 @@ from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, Ordering, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache
-from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
+from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
@@ -104,7 +104,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.arrangement = Arrangement(belongs)
         self.ordering, self.rowfilter = Ordering(), RowFilter()
         """The order and the filter that were chosen last."""
-        self._off_loop = OffLoop(self, self._arranged, self._show_rows, Change.then)
+        self._off_loop = OffLoop(self, self._arranged, self._show_rows, RowChange.then)
         self._zoomed: int | None = None
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
         self.row = 0  # the line under the cursor: a row, or below all rows what is folded
@@ -163,7 +163,7 @@ class PartitionList(ScrollView, can_focus=True):
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
-        self._follow(Change(timelines=timelines, context=context, touched=frozenset(touched)))
+        self._follow(RowChange(timelines=timelines, context=context, touched=frozenset(touched)))
 
     def rearrange(
         self,
@@ -178,20 +178,20 @@ class PartitionList(ScrollView, can_focus=True):
         self.ordering = ordering or self.ordering
         self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
         self._follow(
-            Change(
+            RowChange(
                 belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
                 hides=self._hides, anew=True,
             )
         )  # fmt: skip
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: RowChange) -> None:
         most = max(len(self.arrangement.timelines), len(change.timelines or ()))
         self._off_loop.submit(change, most)
 
-    def _arranged(self, change: Change) -> tuple[Arrangement, bool]:
+    def _arranged(self, change: RowChange) -> tuple[Arrangement, bool]:
         return self.arrangement.followed_by(change, reposition=not self.holds_places)
 
-    def _show_rows(self, change: Change, result: tuple[Arrangement, bool]) -> None:
+    def _show_rows(self, change: RowChange, result: tuple[Arrangement, bool]) -> None:
         self.arrangement, moved = result
         self._row_context = change.context or self._row_context
         if moved:
@@ -375,7 +375,7 @@ class PartitionList(ScrollView, can_focus=True):
     def action_first(self) -> None:
         self.let_go()
         if self.arranging or self.arrangement.keeps_places:
-            self._follow(Change(reposition=True))
+            self._follow(RowChange(reposition=True))
         else:
             self.post_message(self.Arranged())
         self._move_to(0)

@@ -26,7 +26,7 @@ _NARROWEST = Extents(copying=False)
 _FEW = 64  # up to this many rows are moved one by one; for more, all are sorted
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class RowChange(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows are to follow: a poll, or another choice of rows or of their order."""
 
     timelines: Mapping[TopicPartition, Timeline] | None = None
@@ -39,8 +39,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     anew: bool = False
     reposition: bool = False
 
-    def then(self, later: Change) -> Change:
-        return Change(
+    def then(self, later: RowChange) -> RowChange:
+        return RowChange(
             timelines=self.timelines if later.timelines is None else later.timelines,
             context=later.context or self.context,
             touched=self.touched | later.touched,
@@ -96,7 +96,7 @@ class Arrangement:
             return None
         return self.rows[row + step]
 
-    def followed_by(self, change: Change, *, reposition: bool) -> tuple[Arrangement, bool]:
+    def followed_by(self, change: RowChange, *, reposition: bool) -> tuple[Arrangement, bool]:
         later = copy.copy(self)
         vars(later).update(
             _belonging=self._belonging.copy(), _placed=self._placed.copy(), _kept=self._kept.copy()
@@ -105,7 +105,7 @@ class Arrangement:
         later.index_of(None)  # made here, off the loop
         return later, moved
 
-    def follow(self, change: Change, *, reposition: bool) -> bool:
+    def follow(self, change: RowChange, *, reposition: bool) -> bool:
         context, moved = change.context or self._context, change.anew
         if change.anew:
             self.timelines = self.timelines if change.timelines is None else change.timelines

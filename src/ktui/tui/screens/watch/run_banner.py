@@ -109,16 +109,16 @@ class ShownAbove(NamedTuple):
 _NOTHING_ABOVE = ShownAbove()
 
 
-class RunLines(Widget):
+class RunBanner(Widget):
     """Draws a `RunStatus`; takes no room while there is none.
 
     Once that run has ended, its place is for those that have not.
     """
 
     DEFAULT_CSS = """
-    RunLines { height: 2; background: $background; display: none; }
-    RunLines.-shown { display: block; }
-    RunLines.-others { display: block; height: 1; }
+    RunBanner { height: 2; background: $background; display: none; }
+    RunBanner.-shown { display: block; }
+    RunBanner.-others { display: block; height: 1; }
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ from ktui.tui.screens.watch.rule import (
     available_views,
     empty_state_text,
 )
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import (
     NOTHING_UNFOLDED,
     Fold,
@@ -226,7 +226,7 @@ class WatchScreen(WatchScreenBase):
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(with_sums=True)
-        yield RunLines()
+        yield RunBanner()
         with Horizontal(id="split"):
             with Vertical(id="listed"):
                 yield ViewLine()
@@ -270,7 +270,7 @@ class WatchScreen(WatchScreenBase):
         attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
         self._touched |= set(touched)
-        self.query_one(RunLines).show(None if attached is None else attached.status)
+        self.query_one(RunBanner).show(None if attached is None else attached.status)
         if attached_changed:
             self.partition_list.let_go()
         if attached_changed and self.view is not View.TOPICS:

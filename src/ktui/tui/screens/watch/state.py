@@ -108,7 +108,7 @@ def _other_run(timeline: Timeline, context: RowContext) -> str:
 # ------------------------------------------------------------------------- how urgent it is
 
 
-class Urgency(enum.IntEnum):
+class RowUrgency(enum.IntEnum):
     """What needs the operator, the most urgent first: the order of the list by state.
 
     Trouble comes first, then what moves, then what waits, then what is over.
@@ -145,18 +145,18 @@ class Urgency(enum.IntEnum):
 
 
 _OF_PHASE = {
-    Phase.STALLED: Urgency.STALLED,
-    Phase.MOVING: Urgency.MOVING,
-    Phase.SETTLING: Urgency.SETTLING,
-    Phase.CHANGED_ELSEWHERE: Urgency.CHANGED_ELSEWHERE,
-    Phase.CANCELLED: Urgency.STOPPED,
-    Phase.TOPIC_GONE: Urgency.TOPIC_GONE,
-    Phase.DONE: Urgency.DONE,
-    Phase.SETTLED: Urgency.SETTLED,
+    Phase.STALLED: RowUrgency.STALLED,
+    Phase.MOVING: RowUrgency.MOVING,
+    Phase.SETTLING: RowUrgency.SETTLING,
+    Phase.CHANGED_ELSEWHERE: RowUrgency.CHANGED_ELSEWHERE,
+    Phase.CANCELLED: RowUrgency.STOPPED,
+    Phase.TOPIC_GONE: RowUrgency.TOPIC_GONE,
+    Phase.DONE: RowUrgency.DONE,
+    Phase.SETTLED: RowUrgency.SETTLED,
 }
-_OF_RUN = {each: Urgency[each.name] for each in State if each.name in Urgency.__members__} | {
-    State.ADDING: Urgency.MOVING,
-    State.QUEUED: Urgency.WAITS,
+_OF_RUN = {each: RowUrgency[each.name] for each in State if each.name in RowUrgency.__members__} | {
+    State.ADDING: RowUrgency.MOVING,
+    State.QUEUED: RowUrgency.WAITS,
 }
 
 
@@ -165,24 +165,24 @@ def urgency(timeline: Timeline, context: RowContext) -> float:
     phase, stall, condition = timeline.phase, timeline.stall, context.health(timeline)
     severe = condition.severe and phase is not Phase.TOPIC_GONE
     if severe and condition.offline:
-        return Urgency.OFFLINE
+        return RowUrgency.OFFLINE
     track = context.track(timeline)
     if track is not None:
         return _urgency_in_run(track, timeline, context)
     if severe and phase is not Phase.STALLED:
-        return Urgency.UNDER_MIN
+        return RowUrgency.UNDER_MIN
     if phase is Phase.MOVING and stall is not None and stall.kind is StallKind.FALLING_BEHIND:
-        return Urgency.FALLING_BEHIND
+        return RowUrgency.FALLING_BEHIND
     if condition.unhealthy and context.shows_health(timeline, condition):
-        return Urgency.OUT_OF_ISR
+        return RowUrgency.OUT_OF_ISR
     return _OF_PHASE[phase]
 
 
 def _urgency_in_run(track: Track, timeline: Timeline, context: RowContext) -> float:
     if track.state is State.QUEUED and not track.begun and context.run is not None:
-        return Urgency.NOT_BEGUN + context.run.share_of_queue(track.tp)
+        return RowUrgency.NOT_BEGUN + context.run.share_of_queue(track.tp)
     if track.step is not None and timeline.phase is Phase.STALLED:
-        return Urgency.STALLED
+        return RowUrgency.STALLED
     return _OF_RUN[track.state]
 
 
