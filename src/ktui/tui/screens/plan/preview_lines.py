@@ -183,13 +183,7 @@ class PreviewSection(enum.Enum):
     FIGURES = enum.auto()
 
 
-EVERYTHING = (
-    PreviewSection.FINDINGS,
-    PreviewSection.TIME,
-    PreviewSection.BROKERS,
-    PreviewSection.SHAPES,
-    PreviewSection.FIGURES,
-)
+EVERYTHING = tuple(PreviewSection)
 
 
 def preview_lines(
