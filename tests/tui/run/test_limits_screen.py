@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktui.pacing.limits import Limits, Shape
-from ktui.tui.screens.forms.limits_form import LimitInput
+from ktui.tui.screens.forms import LimitInput
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.watching import LARGE, MIDDLE, SMALL
 

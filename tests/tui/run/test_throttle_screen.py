@@ -7,7 +7,7 @@ from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.screens.forms.throttle_form import RateInput
+from ktui.tui.screens.forms import RateInput
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.throttled import set_rate

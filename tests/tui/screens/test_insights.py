@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.insights import NAME, publish_insights
-from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.runs import InsightsScreen
 from support.pipeline.insights import insights
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.screens import SIZES, Host, screen_text

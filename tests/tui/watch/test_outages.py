@@ -5,10 +5,9 @@ import pytest
 from ktui.cluster.observer import Observer
 from ktui.simulated import layout
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import colour_of

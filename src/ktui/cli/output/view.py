@@ -44,16 +44,13 @@ from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.events import EventList, EventsScreen
-from ktui.tui.screens.forms.limits_form import LimitInput
-from ktui.tui.screens.forms.throttle_form import RateInput
+from ktui.tui.screens.forms import LimitInput, RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
-from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.plan.step_screen import StepScreen
-from ktui.tui.screens.report import ReportScreen
+from ktui.tui.screens.rehearsal import RehearsalScreen, ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
 from ktui.tui.screens.run.questions import (
@@ -63,7 +60,7 @@ from ktui.tui.screens.run.questions import (
     ToolCommandsScreen,
 )
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.runs import RunsScreen, RunTable
+from ktui.tui.screens.runs import InsightsScreen, RunsScreen, RunTable
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.rule import TopicsPrompt
 from ktui.tui.screens.watch.screen import WatchScreen

@@ -33,13 +33,20 @@ from ktui.progress.news import EventSeverity
 from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
-from ktui.tui.app import terminal_title
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
-from ktui.tui.app.terminal import Alerts, ThemeReload, TypedAhead
+from ktui.tui.app.terminal import (
+    KEEP_TITLE,
+    RESTORE_TITLE,
+    Alerts,
+    ThemeReload,
+    TypedAhead,
+    terminal_title,
+    words_at_close,
+)
 from ktui.tui.app.view_commands import Abilities, Permission, ViewCommands
 from ktui.tui.draw.paint import GreyFilter
 from ktui.tui.draw.themes import DEFAULT, FEW_COLOURS, LoadedThemes, role_defaults, theme_problems
@@ -57,23 +64,29 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
-from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailPane, DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_groups
-from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
 from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.services import Notification, Services, Status
+from ktui.tui.widgets.services import (
+    NeedsPolls,
+    Notification,
+    Services,
+    ShowsPartition,
+    ShowsProgress,
+    ShowsRun,
+    Status,
+)
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +224,7 @@ class KtuiApp(App[None], Services):
         return self.watch_screen
 
     def on_mount(self) -> None:
-        self._write(terminal_title.KEEP_TITLE)
+        self._write(KEEP_TITLE)
         self._use_few_colours()
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
@@ -260,7 +273,7 @@ class KtuiApp(App[None], Services):
             self._alerts.note_stalls(self.overview.totals.stalled)
         self.draw_screens()
         self._set_terminal_title(
-            terminal_title.title(self.overview, self.run_status, self.run_controller.others)
+            terminal_title(self.overview, self.run_status, self.run_controller.others)
         )
 
     def forget_polls(self) -> None:
@@ -569,7 +582,7 @@ class KtuiApp(App[None], Services):
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
-        words = terminal_title.closed(self.overview, self.run_status, write=self.permission.write)
+        words = words_at_close(self.overview, self.run_status, write=self.permission.write)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:
@@ -581,4 +594,4 @@ class KtuiApp(App[None], Services):
 
     def on_unmount(self) -> None:
         self.run_controller.close()
-        self._write(terminal_title.RESTORE_TITLE)
+        self._write(RESTORE_TITLE)

@@ -15,7 +15,7 @@ from ktui.tui.app.simulated import CLOCK_BINDINGS, PICTURE_BINDING, QUIT_BINDING
 from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
-from ktui.tui.screens.report import ReportScreen
+from ktui.tui.screens.rehearsal import ReportScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, give_ids, help_group
 from ktui.tui.widgets.header import StatusHeader, line_under
 from ktui.tui.widgets.lines import BranchLines

@@ -17,12 +17,11 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest
-from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.questions import ResumeChoice, ResumeOfferScreen
-from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp

@@ -29,11 +29,10 @@ from ktui.tui.poll.polling import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.cancel_choice import foreign_moves
-from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import ShowsRun, services
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp

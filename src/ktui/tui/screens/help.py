@@ -27,16 +27,15 @@ from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventList, EventsScreen
-from ktui.tui.screens.forms.limits_form import LimitInput
-from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.forms import LimitInput
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.screens.plan.rehearsal import RehearsalScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.rehearsal import RehearsalScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group, key_names

@@ -1,16 +1,17 @@
-"""The services of the app to screens and widgets."""
+"""What the app offers to screens and widgets, and what screens offer to the app."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 from textual.dom import DOMNode
 from textual.worker import Worker
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import OtherRun
 from ktui.execution.host.state_dir import RunDir
@@ -188,3 +189,33 @@ def services(node: DOMNode) -> Services:
     if not isinstance(app, Services):
         raise TypeError(f"{type(app).__name__} offers no Services")
     return app
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """A screen that draws the progress of the polls, which it asks of the `Services`."""
+
+    def show_progress(self) -> None: ...
+
+
+@runtime_checkable
+class ShowsRun(Protocol):
+    """A screen that draws a run."""
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None: ...
+
+
+@runtime_checkable
+class NeedsPolls(Protocol):
+    """A screen that needs more from polls than the partitions being reassigned."""
+
+    @property
+    def interest(self) -> Interest: ...
+
+
+@runtime_checkable
+class ShowsPartition(Protocol):
+    """A screen on which the operator has selected a partition."""
+
+    @property
+    def partition(self) -> TopicPartition | None: ...

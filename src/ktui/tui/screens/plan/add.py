@@ -27,7 +27,7 @@ from ktui.tui.run_view.plan_request import (
     extra_plan_problem,
     lines_in_run,
 )
-from ktui.tui.screens.forms.throttle_form import PlanAllowances
+from ktui.tui.screens.forms import PlanAllowances
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import CHECK, PLAN, PlanStep, PreviewSection
 from ktui.tui.screens.plan.step_screen import enter_bindings

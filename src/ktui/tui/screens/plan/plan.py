@@ -37,7 +37,7 @@ from ktui.tui.run_view.plan_request import (
     plan_problem,
     read_chosen_plan,
 )
-from ktui.tui.screens.forms.throttle_form import PlanAllowances
+from ktui.tui.screens.forms import PlanAllowances
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.preview_lines import (
     CHECK,

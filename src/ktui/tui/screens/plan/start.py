@@ -39,8 +39,7 @@ from ktui.tui.run_view.plan_request import (
     finding_lines,
     plan_problem,
 )
-from ktui.tui.screens.forms.limits_form import LimitsForm
-from ktui.tui.screens.forms.throttle_form import AllowanceBox, PlanAllowances, ThrottleForm
+from ktui.tui.screens.forms import AllowanceBox, LimitsForm, PlanAllowances, ThrottleForm
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
 from ktui.tui.screens.plan.preview_lines import (
     CHECK,
@@ -51,8 +50,8 @@ from ktui.tui.screens.plan.preview_lines import (
     PreviewSection,
     findings_of,
 )
-from ktui.tui.screens.plan.rehearsal import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
+from ktui.tui.screens.rehearsal import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.watch.run_banner import shape_in_words
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.services import services

@@ -27,7 +27,7 @@ from ktui.pacing.situation import Place, demand_of
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
-from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed, leaps
+from ktui.tui.screens.forms import LimitsForm, as_typed, leaps
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from ktui.tui.widgets.services import services

@@ -30,7 +30,7 @@ from ktui.tui.run_view.throttle import (
     rates_now,
     throttle_effects,
 )
-from ktui.tui.screens.forms.throttle_form import ThrottleForm
+from ktui.tui.screens.forms import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.objective_table import objective_table

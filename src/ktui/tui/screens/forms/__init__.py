@@ -1,1 +1,0 @@
-"""Forms that several dialogs share."""
