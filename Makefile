@@ -86,10 +86,6 @@ situations: $(INSTALLED) ## pictures of what an operator may meet, in terminals 
 	PYTHONPATH=tests $(BIN)/python scripts/draw_situations.py build/situations
 .PHONY: situations
 
-man: $(INSTALLED) ## man/, the manual pages, written anew from the help of the verbs
-	$(BIN)/python scripts/man_pages.py man
-.PHONY: man
-
 docs: $(INSTALLED) ## docs/ as a site, in build/site; broken links fail it
 	$(BIN)/zensical build --strict
 .PHONY: docs

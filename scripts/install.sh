@@ -4,6 +4,7 @@ set -eu
 
 python=$1
 what=$2
+export HATCH_BUILD_NO_HOOKS=true # manual pages are made for a wheel; an editable install has none
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 	echo "ktui needs Python 3.11 or newer. Name one: make ... PYTHON=python3.12" >&2

@@ -1,4 +1,4 @@
-"""The manual pages match the help."""
+"""The manual pages, as a wheel gets them from the help of the verbs."""
 
 from __future__ import annotations
 
@@ -11,38 +11,36 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cli.main import NOT_FOR_PEOPLE, VERBS
+
 ROOT = Path(__file__).parents[3]
-PAGES = ROOT / "man"
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages as `make man` generates them: in a fresh process."""
+    """The pages, made in a fresh process as a build makes them."""
     folder = tmp_path_factory.mktemp("man")
     run(sys.executable, ROOT / "scripts" / "man_pages.py", folder)
     return folder
 
 
-def test_every_verb_has_a_man_page_that_matches_its_help(generated: Path) -> None:
-    pages, committed = (
-        {page.name: page.read_text() for page in each.iterdir()} for each in (generated, PAGES)
-    )
+def test_every_verb_that_the_help_shows_has_a_manual_page(generated: Path) -> None:
+    pages = {page.name for page in generated.iterdir()}
 
-    assert pages.keys() == committed.keys()
-    assert len(pages) > 30
-    stale = [name for name in pages if pages[name] != committed[name]]
-    assert stale == [], "the help has changed: run `make man`"
+    shown = {verb for verb in VERBS if verb not in NOT_FOR_PEOPLE}
+    assert {"ktui.1", *(f"ktui-{verb}.1" for verb in shown)} <= pages
+    assert "ktui-plan-drain.1" in pages
 
 
-def test_the_man_pages_are_readable_with_groff_and_mandoc() -> None:
+def test_the_man_pages_are_readable_with_groff_and_mandoc(generated: Path) -> None:
     for program in filter(shutil.which, ("groff", "mandoc")):
-        page = run(program, "-man", "-Tascii", PAGES / "ktui-start.1")
+        page = run(program, "-man", "-Tascii", generated / "ktui-start.1")
 
         text = re.sub(".\b", "", page)  # a letter is printed bold by printing it twice
         assert "SYNOPSIS\n       ktui start [OPTIONS] PLAN\n" in text
         assert "--stop-on-failure\n" in text
     if shutil.which("groff"):
-        assert run("groff", "-man", "-ww", "-z", "-Tutf8", *sorted(PAGES.iterdir())) == ""
+        assert run("groff", "-man", "-ww", "-z", "-Tutf8", *sorted(generated.iterdir())) == ""
 
 
 def run(*command: str | Path) -> str:
