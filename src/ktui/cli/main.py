@@ -55,6 +55,17 @@ VERBS = {
     "engine": "ktui.cli.engine.command:command",
 }
 """The module and name of each verb's command, in the order of the help."""
+GROUPS = {
+    "See what moves": ("watch", "list", "progress", "verify", "replay", "demo"),
+    "Plan and rehearse": ("plan", "rehearse", "snapshot"),
+    "Carry out a plan, and steer it": (
+        "start", "resume", "runs", "status", "limits", "throttle", "schedule", "pause", "continue",
+        "note", "cancel", "add",
+    ),
+    "Look after a cluster": ("broker", "alter-topic", "doctor", "reassign"),
+    "Record, learn and try out": ("record", "pipeline", "insights", "lab", "completion"),
+}  # fmt: skip
+"""The headings of the help, each with its verbs."""
 NOT_FOR_PEOPLE = ("engine",)  # verbs that only other verbs start
 DEFAULT_VERB = "watch"
 
@@ -69,6 +80,15 @@ class Verbs(LazyGroup):
         if is_bare or (args and args[0].startswith("-") and args[0] not in own):
             args = [DEFAULT_VERB, *args]
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        for heading, names in GROUPS.items():
+            verbs = ((name, self.get_command(ctx, name)) for name in names)
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name, verb.get_short_help_str(room)) for name, verb in verbs if verb]
+                )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the verbs and options that begin so, among them the options of bare `ktui`."""

@@ -20,6 +20,7 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb, grouped, state_option
@@ -82,7 +83,7 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
     return RemoveOptions(demote=not no_demote, cordon=not skip_cordon, **others)
 
 
-@click.command("remove", context_settings=MADE_BY_KTUI)
+@click.command("remove", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
 @click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")

@@ -23,6 +23,7 @@ from ktui.cli.context.cluster import (
     warn_of_tls,
 )
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -189,7 +190,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-@click.command("demote", context_settings=MADE_BY_KTUI)
+@click.command("demote", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
 @allowance_options

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.json_form import encode
@@ -23,7 +24,7 @@ def command() -> None:
     """Check reassignment plans, or make them: from what you want, or from runs. Changes nothing."""
 
 
-@command.command("check")
+@command.command("check", cls=GroupedCommand)
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.json_option
 @click.option("--steps", is_flag=True, help="Also show each partition's steps under the limits.")

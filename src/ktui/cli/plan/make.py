@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
@@ -383,7 +384,7 @@ def _command(intent: Intent) -> click.Command:
     for decorate in reversed(decorators):
         decorated = decorate(decorated)
     words = f"{inspect.cleandoc(intent.help)}\n\n{ending}"
-    return click.command(intent.name, help=words)(decorated)
+    return click.command(intent.name, cls=GroupedCommand, help=words)(decorated)
 
 
 COMMANDS = tuple(map(_command, INTENTS.values()))

@@ -15,6 +15,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -319,7 +320,7 @@ DOES_NOT_HOLD = 3
 USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 
 
-@click.command("rehearse")
+@click.command("rehearse", cls=GroupedCommand)
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.json_option
 @allowance_options

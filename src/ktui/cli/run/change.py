@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.options import common
 from ktui.cli.options.limits import (
     GivenLimits,
@@ -29,7 +30,7 @@ from ktui.execution.run.text import chosen_text, schedule_text
 from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_text
 
 
-@click.command("limits")
+@click.command("limits", cls=GroupedCommand)
 @common.run_argument
 @limits_brokers_option
 @limit_changes

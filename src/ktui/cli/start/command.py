@@ -13,6 +13,7 @@ import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -261,7 +262,7 @@ def carry_out(
     )
 
 
-@click.command("start")
+@click.command("start", cls=GroupedCommand)
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @cluster_options
 @click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
