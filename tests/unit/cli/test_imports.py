@@ -13,8 +13,8 @@ import ktui
 
 HOUSE = Path(ktui.__file__).parent
 LIGHT = (
-    "cli cli.context cli.options cli.output cli.run cli.shell cluster execution execution.host "
-    "kafka kafka.connection kafka.requests kafka.transport planning progress progress.moves speed "
+    "cli cli.context cli.options cli.output cli.run cluster execution execution.host "
+    "kafka kafka.connection kafka.requests kafka.transport planning progress speed "
     "tui tui.draw"
 )
 """The rooms from which `ktui list` imports anything at all; a new one costs each start its time."""

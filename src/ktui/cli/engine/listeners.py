@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ktui.cli.output.json_form import engine_died_json, notice_json
+from ktui.cli.output.event_json import engine_died_json, notice_json
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper

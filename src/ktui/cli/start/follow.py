@@ -26,7 +26,7 @@ from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
-from ktui.cli.output.json_form import engine_died_json, event_line
+from ktui.cli.output.event_json import engine_died_json, event_line
 from ktui.cli.output.table import ProgressLine
 from ktui.cli.process.launch import Launch, launch_left_run, resume_command
 from ktui.cli.run.runs import local_time

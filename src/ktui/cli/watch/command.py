@@ -24,7 +24,7 @@ from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import view_on_event_option, with_event_command
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
 from ktui.cli.output.cluster_facts import Standing, fact_reader
-from ktui.cli.output.json_form import engine_died_json
+from ktui.cli.output.event_json import engine_died_json
 from ktui.cli.output.view import read_keymap, show_app
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cli.record.prune import ClusterRecording, prune_as_configured
