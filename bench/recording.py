@@ -17,7 +17,7 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Encoder
 from ktui.recording.lines import encode
 from ktui.recording.reading import PlayedPoll, find_sessions, play_session
 from ktui.recording.recorder import Recorder

@@ -40,9 +40,8 @@ from ktui.lab.layout import Lab
 from ktui.quantities import as_rate
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.data.produce_latency import LatencyModel, latency
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from ktui.simulated.producers import Producers, all_took_s, rank
+from ktui.simulated.producers import LatencyModel, Producers, all_took_s, latency, rank
 
 ROUNDS = 2
 BROKERS = 6

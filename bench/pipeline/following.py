@@ -38,7 +38,7 @@ from ktui.pipeline.run.run import run as run_pipeline
 from ktui.pipeline.spark import session
 from ktui.pipeline.sql import DuckLake
 from ktui.recording import lines
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Encoder
 from ktui.recording.lines import SCHEMA_VERSION, Head, to_ms, wall_ms
 from ktui.simulated.clock import VirtualClock
 

@@ -11,8 +11,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.recording import lines
-from ktui.recording.decoding import Decoder
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Decoder, Encoder
 from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact import Redaction
 from support.recordings.named_events import (

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.recording.decoding import Decoder
+from ktui.recording.codec import Decoder
 from ktui.recording.lines import Head, LostPollLine, PollLine, RunLine, to_ms
 from ktui.recording.reading import BadLine, GoodLine, read_lines
 from ktui.recording.segments import files_under

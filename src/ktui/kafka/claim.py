@@ -14,7 +14,6 @@ from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests
 from ktui.kafka.requests.groups import coordinator_request
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
@@ -83,9 +82,7 @@ class Coordinators:
 def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
     """Raise the refusal for a part of an answer that has an error code."""
     if code:
-        raise error_codes.error_for_refusal(
-            code, message, attempted=purpose.attempted, where="", needs=purpose.needs
-        )
+        raise purpose.refusal(code, message)
 
 
 def _is_transient(error: ClusterError) -> bool:

@@ -32,7 +32,6 @@ from ktui.kafka.requests import groups as coordinated
 from ktui.kafka.requests import metadata, reassignments
 from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import RulesInForce
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.translate_errors import Purpose
@@ -176,13 +175,8 @@ class KafkaReader:
         answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise error_codes.error_for_refusal(
-                result.error_code,
-                result.error_message,
-                attempted=_BROKER_CONFIG.attempted,
-                where=f"broker {broker}",
-                needs=_BROKER_CONFIG.needs,
-            )
+            where = f"broker {broker}"
+            raise _BROKER_CONFIG.refusal(result.error_code, result.error_message, where)
         return settings.broker_config(result)
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
@@ -205,13 +199,8 @@ class KafkaReader:
         answer = await self._wire.ask(_SHARE_GROUPS, request, broker=broker)
         for group in answer.groups:
             if group.error_code:
-                raise error_codes.error_for_refusal(
-                    group.error_code,
-                    group.error_message,
-                    attempted=_SHARE_GROUPS.attempted,
-                    where=clean(group.group_id),
-                    needs=_SHARE_GROUPS.needs,
-                )
+                where = clean(group.group_id)
+                raise _SHARE_GROUPS.refusal(group.error_code, group.error_message, where)
         return CoordinatedIds(tuple(coordinated.read_share_state(answer)))
 
     async def _once_loaded(self, purpose: Purpose, build: RequestFactory, broker: int) -> Any:

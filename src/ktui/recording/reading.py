@@ -13,7 +13,7 @@ from ktui.cluster.observation import Observation
 from ktui.inputfile import FileProblem
 from ktui.json_text import decode_untrusted
 from ktui.quantities import as_count
-from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.codec import BrokenSequence, Decoder
 from ktui.recording.lines import (
     SCHEMA_VERSION,
     AnyLine,

@@ -17,7 +17,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.durable import check_replaceable, make_folder, sync_folder
 from ktui.inputfile import FileProblem
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Encoder
 from ktui.recording.lines import AnyLine, End, Head, encode, to_ms, wall_ms
 from ktui.recording.segments import (
     GZIP,

@@ -16,7 +16,7 @@ from ktui.inputfile import FileProblem
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
-from ktui.recording.decoding import Decoder
+from ktui.recording.codec import Decoder
 from ktui.recording.lines import End, PollLine, RunLine
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from support.cli.shell import LIMIT_S, Shell, ended

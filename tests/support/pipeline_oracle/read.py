@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.codec import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode, to_ms
 from support.pipeline_oracle.tables import (
     Figure,

@@ -13,7 +13,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import JournalEntry, encode
 from ktui.recording import lines
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Encoder
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, PollLine, RunLine, to_ms, wall_ms
 
 NOTHING: Mapping[int, int] = {}

@@ -18,7 +18,7 @@ from ktui.pipeline.what_if import table as what_if
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import GridCell
 from ktui.recording import lines
-from ktui.recording.encoding import Encoder
+from ktui.recording.codec import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine
 from support.journals.journals import started
 from support.pipeline.lake_recordings import looks

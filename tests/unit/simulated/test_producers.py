@@ -14,9 +14,8 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigSco
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.data.produce_latency import Latency, LatencyModel, backoff_chance, latency
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.simulated.producers import Producers
+from ktui.simulated.producers import Latency, LatencyModel, Producers, backoff_chance, latency
 from support.simulated.clusters import wait
 
 MODEL = LatencyModel()

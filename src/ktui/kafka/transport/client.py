@@ -320,9 +320,7 @@ class Wire:
             return AnswerLost.at(
                 node, purpose.attempted, where, error_codes.describe_error(code, message)
             )
-        return error_codes.error_for_refusal(
-            code, message, attempted=purpose.attempted, where=where, needs=purpose.needs
-        )
+        return purpose.refusal(code, message, where)
 
     def _no_broker(self, purpose: Purpose, broker: int | None) -> ClusterError:
         if broker is None:

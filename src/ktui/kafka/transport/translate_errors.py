@@ -70,6 +70,12 @@ class Purpose(NamedTuple):
     attempted: str  # the action as a phrase: "listing reassignments"
     needs: str = ""  # the permission, in Kafka's words: "Describe on the cluster"
 
+    def refusal(self, code: int, message: str | None, where: str = "") -> ClusterError:
+        """Return the error for an answer that is an error as a whole, with the fix."""
+        return error_codes.error_for_refusal(
+            code, message, attempted=self.attempted, where=where, needs=self.needs
+        )
+
 
 class CallContext(NamedTuple):
     """The circumstances of a call: the action, the address and the security protocol."""

@@ -21,7 +21,7 @@ from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline
-from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.codec import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, End, PollLine, RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, read_lines
 from ktui.speed.answer import Span

@@ -105,11 +105,9 @@ class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     """A section of a file. Keys are in kebab-case, and unknown keys are errors."""
 
 
-class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
-    """One broker; missing fields are taken from the cluster."""
+class MachinePart(ScenarioSection, frozen=True, kw_only=True):
+    """What a broker's machine can do."""
 
-    id: BrokerId
-    rack: str | None = None
     network_in: Rate | None = None
     network_out: Rate | None = None
     disk_write: Rate | None = None
@@ -118,6 +116,13 @@ class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
     copy_most_at: CountField | None = None
     throttle_share: ThrottleShare | None = None
     disk: Size | None = None
+
+
+class BrokerPart(MachinePart, frozen=True, kw_only=True):
+    """One broker; missing fields are taken from the cluster."""
+
+    id: BrokerId
+    rack: str | None = None
     down: bool = False
     configs: dict[str, Text] = {}
 
@@ -130,19 +135,11 @@ class TidePart(ScenarioSection, frozen=True, kw_only=True):
     noise: Share = Share(0)
 
 
-class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
+class ClusterPart(MachinePart, frozen=True, kw_only=True):
     """The cluster. `brokers` is a count, or a list of ids and of `BrokerPart`."""
 
     brokers: int | list[Any] = 3
     racks: list[str] = []
-    network_in: Rate | None = None
-    network_out: Rate | None = None
-    disk_write: Rate | None = None
-    copy_in: Rate | None = None
-    copy_half_at: HalfAt | None = None
-    copy_most_at: CountField | None = None
-    throttle_share: ThrottleShare | None = None
-    disk: Size | None = None
     version: str | float = VERSIONS[-1]
     name: str = "simulated"
     tide: TidePart = TidePart()
