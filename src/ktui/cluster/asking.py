@@ -32,11 +32,9 @@ class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
 
 
 class RequestsByKey(Generic[K, A]):
-    """One kind of request, sent per key (usually a broker).
+    """One kind of request, per key one at a time, and at most every `every_s` seconds.
 
-    A key has at most one open request, and gets a new one at most every `every_s` seconds. The last
-    answer of each key is kept, so that a slow broker's figures are old, not lost. A request open
-    for more than `late_after_s` seconds is a failure.
+    An answer is kept until the next; a request open for `late_after_s` is a failure.
     """
 
     def __init__(

@@ -10,11 +10,7 @@ from ktui.cluster.text import clean
 
 
 class ClusterError(Exception):
-    """A call to a cluster failed. Its texts are cleaned, since much of them is a server's.
-
-    Attributes:
-        attempted: the action that failed, as a phrase: "listing reassignments".
-    """
+    """A call to a cluster failed. Its texts are cleaned, for much of them is a server's."""
 
     def __init__(self, attempted: str, *, where: str = "", answer: str = "", fix: str = "") -> None:
         self.attempted = attempted

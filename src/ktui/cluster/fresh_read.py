@@ -80,16 +80,9 @@ class FreshRead:
     ) -> Observation:
         """Read the state of some partitions, without figures.
 
-        Args:
-            partitions: partitions to read. Those that others are reassigning are in the answer
-                too, undescribed.
-            to_cancel: whether the read is made for a null cancel, which must not meet what others
-                begin once the reassignment has ended: only what the last list has counts as being
-                reassigned.
-
-        Returns:
-            An observation whose `asked_s` is the second just before the first list was requested.
-            Otherwise what either list has counts as being reassigned.
+        Partitions that others reassign are in the answer, undescribed. What either list has counts
+        as being reassigned; for a null cancel (`to_cancel`) only what the last list has, so that it
+        meets nothing begun since. `asked_s` is the second before the first list.
         """
         asked_s = self._clock.monotonic()
         cluster, listed = await read_cluster_and_reassignments(self._reader)

@@ -60,9 +60,7 @@ class _Unsettled(Exception):
 class GroupClaim:
     """A `ClusterClaim` made of consumer groups.
 
-    The group's member is the engine of a state directory that joined last, and it heartbeats. The
-    other engines of the directory read whether the member is still one of theirs. When the member
-    falls silent, one of them joins.
+    The engine that joined last heartbeats; the directory's others watch it, and replace it.
     """
 
     def __init__(

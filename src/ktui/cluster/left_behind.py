@@ -55,12 +55,8 @@ class BoundReplica(NamedTuple):
 class CatchingUp:
     """The replicas out of sync that throttles bind (KIP-73).
 
-    The followers' side binds a listed replica as it fetches, by the rate of its own broker. The
-    leaders' side binds what is sent to replicas out of sync, by the rate of the listed leader.
-
-    Args:
-        states: the partitions of their topics. Those with all replicas in sync may be missing.
-        unknown: the topics of which not every such partition is in `states`.
+    Followers' lists bind by the rate of the replica's broker, leaders' lists by that of the leader.
+    `states` may lack partitions in sync; those of `unknown` topics are incomplete.
     """
 
     def __init__(
@@ -87,11 +83,7 @@ class CatchingUp:
         )
 
     def of_rate(self, rate: SettingKey) -> frozenset[BoundReplica]:
-        """Return the replicas out of sync for which a broker's rate is set.
-
-        Under `*` that is every rate of a broker of their partitions, not only the rates that bind
-        just now: whoever set them for a partition may need all of them.
-        """
+        """Return the replicas out of sync for which a rate is set; under `*` any broker's."""
         return frozenset(self._of_rates.get(rate, ()))
 
     def _concerned(self, topic: str, entry: str) -> Iterator[tuple[PartitionState, int]]:
@@ -117,10 +109,9 @@ def _bound_by(
 def unneeded_throttles(
     observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
 ) -> set[SettingKey]:
-    """Return the throttle settings that are set though nothing needs them now.
+    """Return throttle settings that nothing needs now, of the topics and brokers observed.
 
-    Covers only the topics and brokers of the observation. A rate may also come from a broker's
-    file, or apply to every broker; an observation does not show which.
+    A rate may also come from a broker's file, or apply to every broker.
     """
     lists = lists_of(observation.topic_configs)
     listed = {topic.name for (topic, _), entries in lists.items() if entries}

@@ -72,11 +72,9 @@ class _PolledPartitions(NamedTuple):
 
 
 class Observer:
-    """Makes one `Observation` per poll from a `ClusterReader`.
+    """Makes one `Observation` per poll: the list first, then metadata, then log ends at once.
 
-    The list of reassignments is read first, then metadata of the topics concerned. The log ends of
-    replicas that are catching up come last, from all their brokers at once. A broker that has not
-    answered within `patience_s` seconds is named in `failures`, and its last figures are kept.
+    A broker late by `patience_s` is named in `failures`, and its last figures are kept.
     """
 
     def __init__(self, reader: ClusterReader, clock: Clock, *, patience_s: float = 0.75) -> None:

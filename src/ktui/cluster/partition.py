@@ -46,11 +46,9 @@ class Reassignment(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionState(msgspec.Struct, frozen=True, gc=False):
-    """The state of a partition at one moment.
+    """The state of a partition. `replicas` is in Kafka's order, with those added and removed.
 
-    `replicas` is in Kafka's order, with the preferred leader first. During a reassignment
-    `replicas` also holds those being added and removed. `adding` and `removing` are empty unless
-    ListPartitionReassignments names the partition.
+    `adding` and `removing` are empty unless ListPartitionReassignments names it.
     """
 
     tp: TopicPartition

@@ -34,28 +34,17 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     controller: int | None
     brokers: Mapping[int, Broker]
     waits_for_kept: bool = True
-    """Whether a reassignment completes only once the replicas that it keeps are in sync too.
-
-    True before Kafka 4.3, and where the cluster does not report its version.
-    """
+    """Whether completion waits for kept replicas: before Kafka 4.3, and where that is unknown."""
     reports_fenced: bool = True  # whether fenced brokers are in `brokers`; not before Kafka 4.1
     refuses_cordoned: bool | None = None
-    """Whether a target that names a broker is refused while its log dirs are all cordoned.
-
-    The active controller decides, and does so from Kafka 4.4 on. True where a broker has that
-    version or the finalized metadata.version is that of 4.4; None if it is unknown.
-    """
+    """Whether targets on wholly cordoned brokers are refused: by a controller from 4.4 on."""
 
     @property
     def online(self) -> frozenset[int]:
         return online_brokers(self.brokers)
 
     def unregistered(self, assigned: Iterable[int]) -> frozenset[int]:
-        """Return the ids of replica lists that are no brokers any more.
-
-        A list keeps the id of a broker that was unregistered. Kafka refuses every target that names
-        it (INVALID_REPLICA_ASSIGNMENT). Before 4.0 such an id may be a broker that is down.
-        """
+        """Return the ids in replica lists of unregistered brokers, which no target may name."""
         return frozenset(assigned) - self.brokers.keys() if self.reports_fenced else frozenset()
 
 
@@ -143,10 +132,7 @@ class ClusterReader(Protocol):
         ...
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Return every ongoing reassignment of the cluster (KIP-455); empty when nothing moves.
-
-        The controller itself answers, so no acknowledged alter is ever missing.
-        """
+        """Return every ongoing reassignment, by the controller: no acked alter is missing."""
         ...
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
@@ -173,14 +159,9 @@ class ClusterReader(Protocol):
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Return where the logs of one broker's own replicas end, and where they start on its disk.
+        """Return where a broker's own replicas end, and start on its disk; needs Describe.
 
-        Sends ListOffsets with replica_id -2, which followers answer too. A follower reports its own
-        log end; a leader reports its log end rather than its high watermark. Needs Describe on the
-        topics.
-
-        Raises:
-            Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
+        ListOffsets with replica_id -2: followers answer too, and leaders report their log end.
         """
         ...
 
@@ -199,20 +180,12 @@ class ClusterReader(Protocol):
         ...
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
-        """Return the groups, of any type, or the transactional ids that one broker coordinates.
+        """Return the groups or transactional ids that one broker coordinates.
 
-        `SHARE_GROUP` gives the broker's share groups, once for each partition of which they have
-        state. That state may be kept by any broker, so ask every one of them.
-
-        Brokers leave out what the principal may not describe. Of groups, Describe on the cluster
-        shows all. Of transactional ids, the answer says whether some may be missing. Of share
-        groups' partitions, those of topics without Describe are missing.
-
-        Raises:
-            Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
-            Unsupported: brokers before Kafka 3.0 do not list transactional ids, nor those before
-                4.1 what share groups have state of.
-            NotAuthorized: Describe is not granted on one of the broker's share groups.
+        Share groups come once for each partition of which they have state, which any broker may
+        keep. What the principal may not describe is left out; of transactional ids the answer says
+        so. Raises Unsupported before Kafka 3.0 for transactional ids and before 4.1 for share
+        groups, and NotAuthorized without Describe on a share group.
         """
         ...
 

@@ -53,9 +53,7 @@ class Guard(Protocol):
     def why_not(self, *, begins_step: bool) -> str | None:
         """The reason why the last answer forbids sending, as a sentence; None if it is allowed.
 
-        Args:
-            begins_step: whether the request begins something new. Requests that end something (a
-                cancel, a rollback, a restored throttle) are sent even while the owner is unknown.
+        Only what begins a step waits for an unknown owner: what ends something is still sent.
         """
         ...
 

@@ -46,11 +46,9 @@ def mend(lab: Lab, node_id: int) -> list[Path]:
 
 
 def break_dir(path: Path) -> None:
-    """Put a file in the place of a log dir: its broker can neither read nor write there.
+    """Put a file in the place of a log dir, for permissions do not bind root.
 
-    Permissions would not do, for they do not bind root. Open segments stay usable, so the failure
-    shows when the broker next opens a file: with the next checkpoint, every five seconds where it
-    has replicas.
+    Its broker fails when it next opens a file: with the next checkpoint, within 5 s.
     """
     path.rename(_kept(path))
     path.touch()

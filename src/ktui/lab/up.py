@@ -100,11 +100,9 @@ class LabRequest(msgspec.Struct, frozen=True):
 
 
 def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:
-    """Start a lab and return when the cluster itself reports all its brokers as alive.
+    """Start a lab and return when the cluster reports all its brokers; a kept one starts again.
 
-    If the start fails or is interrupted (Ctrl-C, SIGTERM), every process started so far is ended
-    and the folder's files are removed. A stopped lab that was kept is started again instead; its
-    files stay.
+    If that fails or is interrupted, all that was started ends, and new files are removed.
     """
     folder = Path(os.path.realpath(folder))
     check_version(request.version)

@@ -199,12 +199,7 @@ class _Lag(msgspec.Struct, frozen=True, gc=False):
 def follow_replica(
     broker: int, leader: LeaderLog, before: LaneMemory | None, poll: Poll, *, blocked: bool
 ) -> CatchUp:
-    """Fold one poll of one replica.
-
-    Args:
-        blocked: whether the observation itself shows that nothing can be copied: the broker is
-            down, its log dir is offline, or there is no leader. Time then counts without figures.
-    """
+    """Fold one poll of a replica; `blocked` if nothing can be copied: time counts all the same."""
     replica = Replica(leader.tp, broker)
     end = poll.observation.ends.get(replica)
     size = poll.observation.sizes.get(replica)

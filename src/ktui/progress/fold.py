@@ -98,11 +98,7 @@ ENDED_FOR_S = 600.0
 
 
 def fold(progress: Progress, observation: Observation) -> Progress:
-    """Fold one observation into the progress so far, which stays unchanged.
-
-    Any observation is accepted: one older than the last, one an hour later, one without some
-    figures. A missing figure counts as unknown, not as stalled.
-    """
+    """Fold one observation, of any time, into the progress; a missing figure is unknown."""
     poll = Poll(progress, observation)
     flows = fold_flows(progress.flows, progress.last, observation, poll.now_s)
     events, memory = cluster_news(poll)

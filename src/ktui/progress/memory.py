@@ -26,11 +26,7 @@ class Health(enum.StrEnum):
 
 
 def health(state: PartitionState, config: TopicConfig | None) -> Health:
-    """Judge a partition as Kafka's own metrics do.
-
-    A replica being added does not count as missing: during a move the original replication factor
-    applies. Without `config`, min.insync.replicas is unknown and is not judged.
-    """
+    """Judge a partition as Kafka's metrics do; replicas being added do not count as missing."""
     if not state.described:
         return Health.UNKNOWN
     if state.leader is None:

@@ -135,10 +135,8 @@ MIN_INTERVAL_S = 0.05  # readings closer together than this say nothing about a 
 def advance(meter: Meter | None, reading: Reading | None, poll: Poll) -> Meter | None:
     """Fold one reading into a meter.
 
-    A reading that is missing or no newer changes nothing. A count that went backwards (a
-    truncation, another leader, a recreated topic), or one not read for `restart_s`, starts over.
-    An interval in which the cluster was out of sight has the weight of one usual poll. When in that
-    interval the count grew, or whether it could, is unknown.
+    A count that went backwards, or was not read for `restart_s`, starts over. An interval out of
+    sight has the weight of a usual poll: when the count grew in it is unknown.
     """
     if reading is None or (meter is not None and reading.at_s < meter.at_s + MIN_INTERVAL_S):
         return meter

@@ -111,12 +111,7 @@ FOREIGN = "foreign"
 
 
 def state_word(timeline: Timeline, ours: Container[TopicPartition] | None) -> str:
-    """Return the state's word: `stalled` first, then `foreign`, else the phase's own word.
-
-    Args:
-        ours: the partitions that a run of this program moves. None while no run is shown: nothing
-            is foreign then. A settled partition outside the run is not foreign either.
-    """
+    """Return `stalled`, else `foreign` for moves outside `ours` (None: no run), else the phase."""
     if timeline.phase is Phase.STALLED:
         return Phase.STALLED.value
     if ours is not None and timeline.phase is not Phase.SETTLED and timeline.tp not in ours:

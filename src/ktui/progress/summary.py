@@ -182,11 +182,7 @@ def _falls_behind(timeline: Timeline) -> bool:
 
 
 def _until_all_copied(adding: list[Lane]) -> Span | None:
-    """Return the seconds until the last broker has all its copies.
-
-    The copies onto one broker share its throttle and its network, and take turns. So its remaining
-    work over its copy rate is a better estimate than its slowest copy, which will speed up.
-    """
+    """Return the seconds until the last broker has all copies: those onto one share its rate."""
     onto: dict[int, list[Lane]] = {}
     for lane in adding:
         onto.setdefault(lane.broker, []).append(lane)

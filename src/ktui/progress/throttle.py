@@ -165,13 +165,7 @@ class _Load:
     def add(
         self, tp: TopicPartition, inbound: float, copies: Sequence[bool], in_sync: int = 0
     ) -> None:
-        """Count a partition.
-
-        Args:
-            inbound: bytes written to it a second.
-            copies: for each replica being copied, whether it makes headway.
-            in_sync: the number of in-sync followers, which count against the rate too.
-        """
+        """Count a partition: bytes a second, which copies make headway, and followers in sync."""
         self._copies[tp] = inbound, len(copies)
         self._in_sync += inbound * in_sync
         self._demand += inbound * (in_sync + len(copies))

@@ -70,16 +70,9 @@ class StallKind(enum.StrEnum):
 
     STALLED = "stalled"  # the adding replica's log end has not moved for max(30 s, 5 polls)
     FALLING_BEHIND = "falling behind"
-    """The lag has risen for 60 s although the log end moves; or the replica never catches up.
-
-    The latter when for 15 s at least as much was written as its throttle lets through.
-    """
+    """The lag rose for 60 s; or for 15 s as much was written as its throttle lets through."""
     WAITING = "waiting"
-    """No alarm: the replica cannot copy now, and the reason is visible.
-
-    For example, its broker has been down for less than 30 s. Or other replicas currently use up the
-    throttle's rate.
-    """
+    """No alarm: it cannot copy now for a visible reason, such as a broker just down."""
 
 
 _WORST_FIRST = {kind: place for place, kind in enumerate(StallKind)}
@@ -105,10 +98,7 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mark(enum.IntEnum):
-    """The content of one time slot of a timeline: the mark of its most informative poll.
-
-    Values up to 100 are a share caught up, in percent, of a replica being added.
-    """
+    """One time slot: the mark of its most informative poll; up to 100 a share in percent."""
 
     NOTHING = 101  # not yet watched, or unknown in this slot
     WAITING = 102
@@ -123,10 +113,7 @@ class Mark(enum.IntEnum):
 
 
 class Slots(msgspec.Struct, frozen=True, gc=False):
-    """History in equal time slots, oldest first: one byte each, a `Mark` or a percentage.
-
-    The last slot holds the observation folded last; earlier ones end `slot_s` apart.
-    """
+    """Equal time slots, oldest first, a byte each: a `Mark` or percentage; the last is current."""
 
     slot_s: float
     end_s: float

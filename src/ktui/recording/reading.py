@@ -92,13 +92,9 @@ def find_segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
 
 
 def read_lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[GoodLine | BadLine]:
-    """Read the lines of a segment's file.
+    """Read the lines of a segment's file; after `MOST_BAD` bad ones the rest is skipped.
 
-    After `MOST_BAD` bad lines the rest of a file is skipped, and the last `BadLine` says so.
-
-    Args:
-        unfinished: whether the file was not closed: a missing end is no damage then. For a path,
-            the name shows it too.
+    A missing end is no damage if `unfinished`, as the name of a path shows too.
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:

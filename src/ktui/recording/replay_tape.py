@@ -62,12 +62,7 @@ EXAMPLES = "14:02:31, 2026-11-21 14:02, or +1h30m from the beginning"
 
 
 def parse_second(text: str, tape: Tape) -> float:
-    """Return the second of a tape that a text means.
-
-    Args:
-        text: the moment. A time of day is the first one after the beginning. Times are local unless
-            they have an offset.
-    """
+    """Return the second of a tape that a text means: local times, the first after the beginning."""
     text = text.strip()
     if text.startswith("+"):
         at_s = tape.from_s + _duration(text[1:])
@@ -172,14 +167,9 @@ class _Reel(NamedTuple):
 
 
 class Tape:
-    """Plays sessions in the order of time.
+    """Plays sessions in the order of time, on the first one's monotonic clock or `axis`.
 
-    The axis is the monotonic clock of the first session, unless `axis` is set. A session with the
-    same clock keeps its seconds. Others, as after a restart of the machine, are shifted so that
-    wall times fit.
-
-    Args:
-        axis: the axis for all sessions; None for the first session's own.
+    A session with another clock, as after a restart, is shifted so that wall times fit.
     """
 
     def __init__(self, sessions: Sequence[Session], axis: Axis | None = None) -> None:

@@ -105,12 +105,7 @@ _TEXT_BYTES = 1024 * 1024
 
 
 class Unzipped:
-    """The lines of one file. After the last line the attributes describe the file's damage.
-
-    Attributes:
-        damage: why the text ends early; None where the file is whole, or is cut off.
-        cut_off: whether the end is missing that closing a file writes.
-    """
+    """The lines of one file; after the last one, `damage` and `cut_off` tell of a missing end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

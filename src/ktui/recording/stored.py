@@ -159,12 +159,7 @@ def choose_segments(
     now_ms: int,
     needed_for: Callable[[StoredSegment], KeptFor | None],
 ) -> Choice:
-    """Choose which segments go.
-
-    Args:
-        needed_for: returns why a segment must stay although it is beyond the limits; None if it
-            may go. It is called for no other segment.
-    """
+    """Choose which segments go; `needed_for` is asked only of those beyond the limits."""
     oldest_first = sorted((last_ms, each.path, each) for each, last_ms in _last_lines(segments))
     excess = 0
     if limits.keep_bytes is not None:
@@ -183,10 +178,7 @@ def choose_segments(
 
 
 def _last_lines(segments: Iterable[StoredSegment]) -> Iterator[tuple[StoredSegment, int]]:
-    """Yield each segment with the time of its last line, which is never before an earlier one's.
-
-    A copy of a session may have got its files' times in another order.
-    """
+    """Yield segments with the times of their last lines, in order: a copy may mix times up."""
     latest: dict[Path, int] = {}
     for segment in sorted(segments, key=lambda each: each.path):
         last_ms = max(segment.modified_ms, latest.get(segment.session, segment.modified_ms))

@@ -77,8 +77,7 @@ class VirtualClock:
 async def _run_until_idle() -> None:
     """Let woken tasks run until the event loop has nothing ready.
 
-    Only asyncio's own loops expose their ready queue, under a private name. A fixed, safe number
-    of `sleep(0)` calls would take most of the time of a simulation.
+    Its ready queue is private; a safe number of `sleep(0)` would take most of a simulation.
     """
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
     for _ in range(_MAX_TURNS):
@@ -90,10 +89,7 @@ async def _run_until_idle() -> None:
 class ScaledClock(PausableClock):
     """A clock that runs `speed` times as fast as real time from now on, and can be paused.
 
-    Args:
-        at: the wall time at which it begins; None for that of real time.
-        real: the clock of real time; None for one that stands while the machine sleeps, for a
-            simulation would have to catch up with all those hours.
+    `at` is its first wall time; `real` stands by default while the machine sleeps.
     """
 
     def __init__(

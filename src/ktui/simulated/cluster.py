@@ -243,11 +243,9 @@ class SimulatedGroups:
 
 
 class SimulatedCluster(SimulatedCore):
-    """An in-memory cluster that follows KRaft's rules on its own clock.
+    """An in-memory cluster by KRaft's rules. It stands still between calls, which catch up.
 
-    The cluster stands still between calls. Each call through its reader or writer first runs
-    everything due by the clock. One spec, one seed and the same calls at the same times always
-    produce the same history.
+    One spec, one seed and the same calls at the same times always give the same history.
     """
 
     def reader(self) -> ClusterReader:

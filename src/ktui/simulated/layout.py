@@ -120,11 +120,7 @@ class Power(enum.Enum):
 
 
 class Machines:
-    """The power state of each broker, divided into numbered spells.
-
-    A spell is the time between two changes of a broker's power. An action planned in an earlier
-    spell, such as the end of its session, no longer applies.
-    """
+    """The power of each broker. An action planned in a spell does not outlast the spell."""
 
     def __init__(self, brokers: Iterable[int], stopped: Collection[int] = ()) -> None:
         self._power = {b: Power.STOPPED if b in stopped else Power.UP for b in brokers}

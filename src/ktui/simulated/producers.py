@@ -57,11 +57,7 @@ class Latency(NamedTuple):
 
 
 def latency(model: LatencyModel, leader: float, followers: Collection[float]) -> Latency:
-    """Return how long produce requests take.
-
-    They wait in the leader and then in the slowest of the followers in sync; the latest of them for
-    the busiest broker of all.
-    """
+    """Return how long produce requests take; `leader` is its busy share of time, 0 to 1."""
     slowest = max(followers, default=0.0)
     median_s = model.rest_s * (_slower(model, leader) + _slower(model, slowest)) / 2
     busiest = min(max(leader, slowest), model.most_busy)

@@ -228,15 +228,9 @@ class Connection:
     ) -> Connection:
         """Build a connection from its sources.
 
-        `bootstrap_server` overrides `properties`, and `properties` override `command_config`.
-
-        Args:
-            properties: librdkafka's names and values; a value may be `{file: PATH}`,
-                `{env: NAME}` or `{command: LINE}`.
-            where: the name of `properties` in errors: "config.yaml, context prod".
-            places: the place of each of `properties` whose line is known: "config.yaml:7, context
-                prod".
-            folder: the base of relative paths in `properties`; the current folder if None.
+        `bootstrap_server` goes before `properties`, and these before `command_config`. A value of
+        `properties` may be `{file: PATH}`, `{env: NAME}` or `{command: LINE}`. `where` and `places`
+        name them in errors; `folder` is the base of their relative paths.
         """
         settings: dict[str, RawSetting] = {}
         warnings: tuple[str, ...] = ()

@@ -115,12 +115,7 @@ def may_be_ignored(name: str) -> bool:
 
 
 class ConnectionProblem(Exception):
-    """Connection settings cannot be used; nothing was sent.
-
-    Attributes:
-        where: the file with its line, the context, or the option with the setting.
-        key: the setting, under the name that its author used; empty if the error concerns them all.
-    """
+    """Settings cannot be used, so nothing was sent; `key` is the name that their author used."""
 
     def __init__(self, where: str, key: str, problem: str, fix: str = "") -> None:
         self.where = where

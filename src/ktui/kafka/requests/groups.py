@@ -220,11 +220,7 @@ def read_transactions(answer: Any) -> tuple[CoordinatedId, ...]:
 
 
 def permission_request() -> Any:
-    """Build a request that shows whether the principal may describe every transactional id.
-
-    Brokers leave those out of a list that it may not describe, without an error. They check the
-    permission before they look the id up, and create nothing.
-    """
+    """Build a request that tells whether every transactional id may be described."""
     return DescribeTransactionsRequest(transactional_ids=[_ANY_ID])
 
 

@@ -144,10 +144,7 @@ _SINCE = 8  # the version that knows it
 def offsets_request(
     partitions: Collection[TopicPartition], timestamp: int, timeout_s: float
 ) -> Any:
-    """Build a request for where a broker's own replicas end (LATEST) or start (EARLIEST_LOCAL).
-
-    A request may not name a partition twice, so ends and starts are two requests.
-    """
+    """Build a request for ends (LATEST) or starts (EARLIEST_LOCAL): it names a partition once."""
     request = ListOffsetsRequest
     return request(
         replica_id=_DEBUGGING_REPLICA,

@@ -113,11 +113,7 @@ def read_reassignments(answer: Any) -> Mapping[TopicPartition, Reassignment]:
 
 
 def alter_request(targets: TargetsOrCancel, timeout_s: float, *, guarded: bool) -> Any:
-    """Build a request that starts or cancels reassignments.
-
-    With `guarded` the broker refuses targets of another replication factor. Brokers can do that
-    since 4.1 (version 1). Such a request cannot be sent to older brokers: the client raises.
-    """
+    """Build a start or cancel; `guarded` (from 4.1, else it raises) refuses another factor."""
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     topics: dict[str, list[Any]] = {}
     for tp, replicas in targets.items():

@@ -66,9 +66,7 @@ class AnswerLost(TimedOut):
 class Wire:
     """The connections to one cluster. Opens at the first request.
 
-    Args:
-        changes: whether the wire sends changes. Closing such a connection drops the bytes that the
-            operating system has not sent yet. Otherwise it would keep sending them for minutes.
+    Closing a wire with `changes` drops bytes that the system would go on sending for minutes.
     """
 
     def __init__(
@@ -278,11 +276,9 @@ class Wire:
         self._pool.cluster.update_metadata(answer)
 
     def _nodes(self, broker: int | None, *, change: bool = False) -> list[NodeId]:
-        """Return the nodes to ask, best first: healthy before suspect, then connected first.
+        """Return the nodes to ask, healthy and then connected ones first, else at random.
 
-        The order is random apart from that. A change goes to a broker by its id. If the answer is
-        lost, that very broker has to be asked whether the change is still under way. Behind a
-        bootstrap address there may be any broker.
+        A change goes to a broker by its id, which can be asked again if the answer is lost.
         """
         if broker is not None:
             return [broker] if self._pool.cluster.broker_metadata(broker) else []

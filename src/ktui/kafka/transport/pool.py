@@ -31,8 +31,7 @@ class _Forward(logging.Handler):
 def redirect_client_log(name: str) -> logging.Logger:
     """Route a client's logger to `ktui.kafka.client` at debug level. Idempotent.
 
-    Records below INFO are dropped. kafka-python's debug records print requests in full, and one of
-    these requests carries the password.
+    Records below INFO are dropped: kafka-python's print requests, one with the password.
     """
     client = logging.getLogger(name)
     client.propagate = False
@@ -75,12 +74,9 @@ LARGEST_ANSWER = 256 * 1024**2  # many times the log dirs of a broker with 100,0
 
 
 class _BoundedReads:
-    """Reads a bounded part of the received bytes, so that a frame's length is checked in time.
+    """Reads a bounded part at a time, to check the frame's length of an endless sender.
 
-    kafka-python reads for as long as bytes arrive. It never checks a peer that sends without end,
-    faster than it reads. This class also keeps the bytes that arrived before the peer hung up;
-    kafka-python would drop them. A broker that refuses a password gives the reason and hangs up,
-    and both may arrive together.
+    It also keeps bytes that arrived before the peer hung up, such as the reason of a refusal.
     """
 
     _sock: Any
@@ -118,15 +114,9 @@ class _TlsTransport(_BoundedReads, KafkaSSLTransport):  # type: ignore[misc]  # 
 class Pool(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is untyped
     """One connection per broker, all on one IO thread.
 
-    Differs from its parent in how a socket is opened and read:
-
-    - Names are resolved off the IO thread, so that a slow resolver delays no other broker.
-    - A TLS handshake has a time limit.
-    - A socket that fails is closed.
-    - Bytes that a broker sends before it hangs up are read.
-    - Errors of the operating system and of TLS come through unchanged.
-    - Of an answer above the size limit only a little is read. Before the handshake is complete
-      that limit is low.
+    Unlike its parent it resolves names off that thread, limits the time of a TLS handshake and the
+    size of answers (low before the login), closes failed sockets, reads what came before a hang-up,
+    and passes errors of the system and of TLS on unchanged.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:

@@ -287,10 +287,9 @@ class Attempts:
         return self._until - time.monotonic()
 
     def choose(self, nodes: Sequence[NodeId]) -> tuple[NodeId, Call] | None:
-        """Return the next node and its call, with a time limit; None when it is time to give up.
+        """Return the next node and its call; None when it is time to give up.
 
-        While another node is left to ask, a node gets half of the remaining time, or less if the
-        call is hasty.
+        While others are left to ask, a node gets half of the time left, or less if hasty.
         """
         left_s = self.left_s()
         candidates = sorted(

@@ -253,11 +253,9 @@ def request_cancel(
 
 
 def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | None:
-    """Refuse a target whose replication factor differs from that of the current target.
+    """Refuse a target with another replication factor than the current target's; else None.
 
-    Without a reassignment under way the current target is the present assignment. Returns None if
-    the factor is the same. Brokers check this from 4.1 on (KIP-860); before 4.1
-    the sender of the request has to.
+    Brokers check this from 4.1 on (KIP-860); before, the sender has to.
     """
     present = len({*known.replicas, *known.adding} - {*known.removing})
     if present == len(target):
@@ -293,11 +291,7 @@ ADDED = 10_000  # partitions that one request may add: records that it may produ
 def new_partitions(
     topic: TopicRecords, count: int, assignment: Sequence[Brokers] | None, brokers: Assignable
 ) -> list[Registration] | WriteResult:
-    """Return the records of new partitions, or the refusal.
-
-    They have as many replicas as the first partition that Kafka finds, even while a reassignment
-    has made that one's list longer.
-    """
+    """Return new partitions' records or a refusal; with as many replicas as the first found."""
     begin = len(topic.partitions)
     if count - begin > ADDED:
         return TOO_MANY_ADDED if brokers.rules.limits_added_partitions else TOO_MANY

@@ -64,11 +64,7 @@ class Controller:
         return self._records.get(tp)
 
     def create_topic(self, spec: TopicSpec, *, was_there: bool = False) -> WriteResult:
-        """Create a topic, with the records that `first_record` makes.
-
-        A topic that `was_there` before the first moment may be on brokers, and on the way to them,
-        that no assignment may name any more.
-        """
+        """Create a topic; one that `was_there` may be on brokers that no target may name now."""
         if spec.name in self.topics:
             return configs.refused(
                 KafkaError.TOPIC_ALREADY_EXISTS, f"Topic '{spec.name}' already exists."

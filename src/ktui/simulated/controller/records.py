@@ -12,11 +12,9 @@ from ktui.cluster.partition import TopicPartition
 
 
 class Registration(msgspec.Struct, frozen=True, gc=False):
-    """One partition's record, KRaft's PartitionRegistration.
+    """One partition's record (PartitionRegistration): `replicas` is the target, then the removed.
 
-    During a reassignment `replicas` is the target in order, followed by the replicas being
-    removed. `leader` is None while there is no leader. A new leader epoch begins with each new
-    leader, and with each change that removes a replica.
+    A new leader epoch begins with each new leader and each removal of a replica.
     """
 
     replicas: tuple[int, ...]

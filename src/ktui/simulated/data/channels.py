@@ -15,11 +15,7 @@ SLOT_S = 30.0  # seconds for which traffic stays constant before it changes
 
 
 class TideFactors:
-    """The factor on every inbound rate, constant over slots of 30 s, and its integral.
-
-    The bytes written between two times are the average rate times the difference of their
-    integrals. So a log that nobody reads costs nothing.
-    """
+    """The factor on inbound rates, constant over 30 s, and its integral: idle logs cost nothing."""
 
     def __init__(self, tide: Tide, *, seed: int) -> None:
         self._tide = tide

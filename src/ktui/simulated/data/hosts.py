@@ -70,10 +70,9 @@ class LogDirs:
 
 
 class Ledger:
-    """The traffic and bytes on each broker of logs and the followers in step with them.
+    """Traffic and bytes on each broker of logs and their in-step followers; rates are averages.
 
-    A log is taken out before anything about it changes, and put back afterwards. So a cluster in
-    which nothing changes costs nothing. Rates are averages, to be multiplied by the tide's factor.
+    A log is taken out before it changes and put back after: what stands still costs nothing.
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:

@@ -53,11 +53,7 @@ _USED_UP = 0.99  # the part of a throttle's rate from which on it holds back wha
 
 
 class Replication:
-    """The data plane: how brokers' machines carry out the controller's decisions.
-
-    A fluid model that steps from event to event. Between two events every rate is constant, and
-    nothing is computed. Changes take effect at `now_s`; many at once cost little more than one.
-    """
+    """The data plane: a fluid model that steps from event to event, with constant rates between."""
 
     def __init__(self, spec: ClusterSpec, *, seed: int) -> None:
         self._tides = TideFactors(spec.tide, seed=seed)

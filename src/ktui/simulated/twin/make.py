@@ -153,12 +153,7 @@ def make_twin(
     version: str | None = None,
     hide: Hide = keep,
 ) -> ClusterTwin:
-    """Make the twin of a cluster.
-
-    Args:
-        version: the Kafka version of its brokers, if known. From 4.3 on the rules in force decide:
-            an upgraded cluster keeps the old ones until its metadata.version is raised.
-    """
+    """Make the twin of a cluster; from 4.3 on its rules decide, not the `version` of brokers."""
     info = SnapshotInfo(cluster=hide("cluster", read.cluster.cluster_id), taken=taken, rates=rates)
     topics = tuple(sorted(_topics(read, hide), key=lambda topic: topic.name))
     online, shared = read.answer.placement.pool.online, read.settings.all_brokers
@@ -275,10 +270,7 @@ async def take_twin(
 ) -> ClusterTwin:
     """Read a cluster, or the part that shares the brokers of a plan, and make its twin.
 
-    The state is that of the end of the measurement.
-
-    Args:
-        measure_s: how long inbound rates are measured; 0 for not at all.
+    The state is of the end of `measure_s`. Raises CannotSnapshot or ClusterError.
     """
     read = await _read(reader, clock, plan, measure_s)
     return make_twin(
