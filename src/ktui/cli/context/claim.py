@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
@@ -29,8 +28,11 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, ensure_id, read_id
-from ktui.kafka.reader import KafkaReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
+
+if TYPE_CHECKING:  # its options are also those of verbs that load no client
+    from ktui.cli.context.cluster import Cluster
+    from ktui.kafka.reader import KafkaReader
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, owner_findings
-from ktui.cli.context.cluster import Cluster
 from ktui.cli.options.common import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir
-from ktui.kafka.reader import KafkaReader
 from ktui.ops.preview import FactReader
 from ktui.ops.start import CheckedRun, check_run
 from ktui.planning.check.findings import TO_START, Finding, FindingKind, NeededPermission, Severity
 from ktui.planning.plan import Plan
 from ktui.preview.facts import ClusterFacts
+
+if TYPE_CHECKING:  # verbs about runs only ask about gates, and load no client
+    from ktui.cli.context.cluster import Cluster
+    from ktui.kafka.reader import KafkaReader
 
 
 def shut_gate(state: StateDir, cluster_id: str) -> ShutGate | None:
