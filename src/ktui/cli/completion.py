@@ -33,10 +33,7 @@ def command(context: click.Context, shell: str) -> None:
 
 
 def complete(program: click.Command, request: str) -> None:
-    """Print the completions of a command line, which the shell passes in the environment.
-
-    Prints nothing where completing fails: an error would land in the line that is being typed.
-    """
+    """Print completions, or nothing: an error would land in the line that is being typed."""
     try:
         answer = _shell(request.removesuffix("_complete"), program).complete()
     except Exception:  # noqa: BLE001 - whatever the reason

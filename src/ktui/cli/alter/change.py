@@ -140,11 +140,7 @@ async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
 
 
 async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
-    """Read a topic, from metadata no older than the call where the cluster can prove that.
-
-    Returns:
-        The topic; None if there is no such topic.
-    """
+    """Read a topic if it exists, from metadata no older than the call where that can be proven."""
     cluster, listed = await read_cluster_and_reassignments(reader)
     answer, _ = await FreshMetadata(reader, SystemClock()).describe([name])
     for failure in answer.failures:

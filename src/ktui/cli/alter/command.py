@@ -390,10 +390,7 @@ async def _check_permitted(cluster: Cluster, topic: str) -> None:
 
 
 def _created(topic: TopicNow, change: TopicChange) -> dict[TopicPartition, PartitionState]:
-    """Return new partitions as they will be.
-
-    A broker that was down when the topic was read may have come up before replicas were placed.
-    """
+    """Return new partitions as they will be: a broker may have come up before they were placed."""
     online = online_brokers(topic.brokers)
     created = {}
     for tp, replicas in zip(change.added, change.placed or (), strict=True):

@@ -60,14 +60,7 @@ _SLOW_BROKER_S = 2.0  # seconds that one poll waits for a slow broker's settings
 def _cancel_on_cluster(
     choice: ClusterChoice, state: StateDir, request: CancelRequest, *, json: bool
 ) -> NoReturn:
-    """Cancel the reassignments of a cluster, and end the program.
-
-    The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
-    nothing was sent.
-
-    Raises:
-        ClusterError: the cluster does not answer; nothing was sent.
-    """
+    """Cancel the reassignments of a cluster, and end the program; 3 if one is not as asked."""
     cluster = choice.cluster() if request.dry_run else choice.target().cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request, json=json)))
 

@@ -108,10 +108,7 @@ def cancel_json(
     gate: ShutGate | None,
     answer: AnswerJson | None,
 ) -> dict[str, object]:
-    """Return the JSON form of a preview and of the engine's answer.
-
-    `partitions` is null if the cluster did not answer, and `gate` while the gate is open.
-    """
+    """Return a preview and an answer; `partitions` is null if the cluster did not answer."""
     effects = list(preview.scope.effects.values())
     return {
         "run": preview.scope.run.name,

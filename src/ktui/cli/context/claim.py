@@ -153,11 +153,7 @@ def reading_claim(
 
 
 async def owner_findings(request: ClaimRequest | None, reader: KafkaReader) -> tuple[Finding, ...]:
-    """Return what a start would find out about the cluster's owner. Changes nothing.
-
-    Args:
-        request: the claim that a start would make; None without ownership.
-    """
+    """Return what a start would find out about the cluster's owner. Changes nothing."""
     if request is None:
         return ()
     claim = reading_claim(request.cluster, request.state, request.cluster_id, reader)
@@ -184,12 +180,7 @@ def _warning(standing: ClaimStatus, request: ClaimRequest) -> str | None:
 
 
 class ClusterHold:
-    """An engine's hold on its cluster, from the engine's start to its end.
-
-    Args:
-        request: the claim on the cluster.
-        clock: the engine's clock.
-    """
+    """An engine's hold on its cluster, from the engine's start to its end."""
 
     def __init__(self, request: ClaimRequest, clock: Clock) -> None:
         self._request = request

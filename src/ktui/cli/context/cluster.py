@@ -309,12 +309,7 @@ def _check_text(option: str, value: str) -> None:
 async def read_cluster_for_plan(
     reader: ClusterReader, plan: Plan, *, measure: bool = False
 ) -> tuple[str, ClusterSnapshot]:
-    """Return the cluster's id, and a snapshot of all that a plan concerns.
-
-    Args:
-        measure: whether to measure also the rates that a throttle is checked against. That takes
-            some seconds.
-    """
+    """Return the cluster's id, and a snapshot for a plan; measuring rates takes some seconds."""
     from ktui.planning.check.snapshot import take_snapshot  # noqa: PLC0415 - no light verb needs it
 
     cluster_id = (await reader.describe_cluster()).cluster_id

@@ -19,11 +19,7 @@ _styled: set[str] = set()  # every text that `styled` has styled, with its styli
 
 
 def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`") -> None:
-    """Check that the live view can read keys and draw. Textual writes to standard error.
-
-    Args:
-        instead: the end of the message: what to do without a terminal.
-    """
+    """Check that the view can read keys and draw; `instead` says what to do without a terminal."""
     if not has_terminal():
         raise BadInput(f"the live view needs a terminal{instead}")
 

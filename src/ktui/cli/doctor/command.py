@@ -92,10 +92,7 @@ async def _out_of_reach(
     described: Collection[str],
     settings: TopicConfigsAnswer | None,
 ) -> frozenset[str]:
-    """Return topics that Metadata shows, and that brokers do not know when asked about them.
-
-    Each is asked about twice, since topics are created and deleted at any time.
-    """
+    """Return topics that Metadata shows, and that brokers, asked twice, do not know."""
     doubted = set(await visible(None)).difference(described)
     doubted |= set() if settings is None else set(settings.absent)
     if not doubted:

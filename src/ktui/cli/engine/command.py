@@ -85,12 +85,7 @@ class SameClusterSource(SourceWrapper):
 
 
 class HeartbeatSource(SourceWrapper):
-    """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
-
-    Args:
-        source: polls the cluster.
-        heartbeat: the run's heartbeat.
-    """
+    """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs."""
 
     def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
         super().__init__(source)

@@ -30,11 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class RunNotices:
-    """The notices of a run, from the moment at which its engine has a command for them.
-
-    Args:
-        clock: the time of a notice that no event has.
-    """
+    """The notices of a run, from the moment at which its engine has a command for them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -86,11 +82,7 @@ _LAST_S = 5.0
 
 
 class RunMetrics:
-    """The metrics of a run, written now and then by a thread: a slow disk slows no run.
-
-    Args:
-        clock: the clock of the polls.
-    """
+    """The metrics of a run, written now and then by a thread: a slow disk slows no run."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -207,11 +207,7 @@ class JournalWait:
 
 
 class EngineLog:
-    """Logs a run's events: one line for each decision, and anything unusual.
-
-    Args:
-        run: the run, which the journal keeps up to date.
-    """
+    """Logs a run's events: one line for each decision, and anything unusual."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -79,13 +79,7 @@ def grouped(
     make: Callable[..., object],
     options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
 ) -> Callable[[Verb[R]], Verb[R]]:
-    """Return a decorator that adds options to a verb, and passes them as one argument.
-
-    Args:
-        argument: the name of that argument.
-        make: makes its value from the options, each by its name.
-        options: each option of click by its name, in the order of the help.
-    """
+    """Return a decorator that adds options, and passes `make(**options)` as one argument."""
 
     def decorate(verb: Verb[R]) -> Verb[R]:
         @wraps(verb)
@@ -195,10 +189,7 @@ def complete_run(context: click.Context, _argument: click.Parameter, begun: str)
 
 
 def files_and(names: Iterable[str], begun: str) -> list[CompletionItem[str]]:
-    """Return completions for a name or a file.
-
-    Files come first: for them click's script for bash drops what came before.
-    """
+    """Return names after files: what comes before files, click's script for bash drops."""
     return [CompletionItem(begun, type="file"), *map(CompletionItem, names)]
 
 

@@ -140,11 +140,7 @@ def check_limits(given: Mapping[str, object], others: Limits | None = None) -> L
 
 
 def unnamed_limits(of_context: Mapping[str, object], named: Mapping[str, object]) -> Limits:
-    """Return the limits that hold where an operator names none: the context's, then the defaults.
-
-    Args:
-        named: the limits that the operator names, on which the defaults depend.
-    """
+    """Return the limits beside those named: the context's, then defaults, which depend on them."""
     return parse_limits(of_context, default_limits({**of_context, **named}))
 
 
@@ -154,10 +150,7 @@ def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object
 
 
 def limits_beyond_context(limits: Limits, of_context: Mapping[str, object]) -> dict[str, str]:
-    """Return the options by which a new run gets some limits, without those that hold anyway.
-
-    Limits of single brokers are left out: a run gets them once it has begun.
-    """
+    """Return the options by which a new run gets these limits, but those of single brokers."""
     wanted = msgspec.structs.replace(limits, brokers=())
     values = {
         option: limit_text(option, getattr(limits, option.replace("-", "_")))

@@ -74,11 +74,7 @@ def recorder(
     redact: bool,
     limited: bool = False,
 ) -> Recorder:
-    """Return a recorder, and repair what earlier recorders left unfinished in its folder.
-
-    Args:
-        limited: whether options limit the recordings, as config.yaml may.
-    """
+    """Return a recorder; repair what others left unfinished there. `limited`: options limit it."""
     if to is None:
         state.make(state.recordings)
     folder = (to or state.recordings).absolute()
@@ -108,10 +104,7 @@ _FIX = (
 
 
 def redaction(state: StateDir) -> Redaction:
-    """Return the redaction of a state directory, which hides a name alike in all its recordings.
-
-    The key is made when it is first needed.
-    """
+    """Return the redaction by the state directory's key, which is made when it is first needed."""
     path = state.redaction_key
     if not path.exists():
         state.make(state.path)

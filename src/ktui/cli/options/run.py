@@ -56,11 +56,7 @@ concurrent_option = click.option(
 
 
 def parse_until(text: str | None, now: datetime) -> datetime | None:
-    """Read the time; None without the option.
-
-    Args:
-        text: the option; `15:00` means the next such time.
-    """
+    """Read the time; `15:00` is the next such time. None without the option."""
     return None if text is None else _parse_moment_option(OPTION, text, now)
 
 

@@ -89,11 +89,7 @@ class ThrottleOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_rates_option(place: str, text: str) -> ThrottleRates:
-    """Read rates.
-
-    Args:
-        text: "50MB,3=20MB", or "none".
-    """
+    """Read rates such as "50MB,3=20MB", or "none"."""
     try:
         return parse_throttle_rates(text)
     except ThrottleProblem as problem:

@@ -33,11 +33,7 @@ def shut_gate(state: StateDir, cluster_id: str) -> ShutGate | None:
 
 
 def gate_line(shut: ShutGate, state: StateDir, whose: str) -> str:
-    """Describe who shut a gate, and the command that opens it.
-
-    Args:
-        whose: the name of a run on the cluster, or the options that name the cluster.
-    """
+    """Describe who shut a gate, and what opens it; `whose` is a run, or the cluster's options."""
     command = f"ktui cancel {whose} --remove-cancel{state_option(state)}"
     return f"{shut_gate_in_words(shut)}. Open it with: {command}"
 

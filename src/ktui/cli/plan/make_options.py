@@ -66,13 +66,7 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
 
 
 def check_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
-    """Return a decorator that adds the options of a plan's check.
-
-    Passes them as `how`, a `CheckOptions`.
-
-    Args:
-        limits: the limits that have no option, because the verb means something else by the name.
-    """
+    """Return a decorator that adds the options of a plan's check, but limits of these names."""
     return run_choices(
         CheckOptions,
         cluster_options,
@@ -96,13 +90,7 @@ _OF_THROTTLE = frozenset(parameter.name for parameter in _throttled.params)
 
 
 def start_command(output: Path | None, run: str, allowed: Allowances, how: CheckOptions) -> str:
-    """Return the command that starts a plan, with the options that were given for its check.
-
-    A plan that ktui has made from an intention lets urgent partitions go first.
-
-    Args:
-        output: the plan's file; None for a pipe.
-    """
+    """Return the command that starts a plan, with the options of its check; no file: a pipe."""
     plan = ["-", "--name", run] if output is None else [str(output)]
     limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
     named = options_of_names(how.choice._asdict())
@@ -290,11 +278,7 @@ make_options_without_topics: Callable[[Verb[Any]], Verb[Any]] = _decorator("topi
 
 
 def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
-    """Return the wishes that options make on a cluster.
-
-    Args:
-        named_by: the option or argument that names topics.
-    """
+    """Return the wishes that options make on a cluster; `named_by` is what names topics."""
     check_names(named_by, options.topics, layout)
     check_names(EXCLUDE, options.exclude, layout)
     unracked = without_rack(layout)

@@ -66,11 +66,7 @@ async def _show(cluster: Cluster, targets: Targets, every_s: float | None, *, js
 async def poll_progress(
     cluster: Cluster, targets: Targets, every_s: float | None
 ) -> AsyncIterator[tuple[Progress, Sequence[ReplicaProgress]]]:
-    """Poll the replicas of a plan once, or until all are in sync.
-
-    Args:
-        every_s: seconds between two polls; None to poll once.
-    """
+    """Poll the replicas of a plan once, or every so many seconds until all are in sync."""
     clock, progress = SystemClock(), Progress()
     interest = Interest(partitions=frozenset(targets), fresh=True)
     async with (

@@ -81,11 +81,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 def launch_new_run(
     launch: Launch, first: Sequence[AnyRunEvent], before: Callable[[], None] = lambda: None
 ) -> EngineProcess:
-    """Create a new run, and return its engine.
-
-    Args:
-        before: does what precedes the run; called once nothing forbids the start.
-    """
+    """Create a run once nothing forbids it, after `before`, and return its engine."""
     throttled = any(isinstance(e, Started) and e.options.throttles for e in first)
 
     def beside(live: Sequence[LiveRun]) -> None:
@@ -102,11 +98,7 @@ def launch_new_run(
 
 
 def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
-    """Start an engine for a run that has none.
-
-    Args:
-        ask: writes the commands that the engine begins with; called once nothing forbids the start.
-    """
+    """Start an engine for a run that has none, once nothing forbids it, after `ask`."""
     with lock_starts(launch.state, launch.cluster_id) as live:
         for other in live:
             if other.name == launch.name:

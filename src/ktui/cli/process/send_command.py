@@ -28,10 +28,7 @@ class AnswerJson(msgspec.Struct, frozen=True):
 
 
 def send_command(run: RunClient, command: Command, *, json: bool) -> None:
-    """Send a command to a run's engine, and print the answer.
-
-    A refusal ends the program with the exit code of bad input.
-    """
+    """Send a command to a run's engine, and print the answer. A refusal ends the program."""
     number, answer = run.send(command)
     if json:
         click.echo(encode(answer_json(run.folder, number, answer)))

@@ -209,11 +209,7 @@ def _cancel(
 def _cancel_in_runs(
     place: RunsPlace, active: Collection[TopicPartition]
 ) -> tuple[set[TopicPartition], dict[TopicPartition, str], set[SettingKey]]:
-    """Cancel the partitions that runs of earlier calls have in flight.
-
-    Returns:
-        The partitions that were stopped, the problems of others, and the settings put back.
-    """
+    """Cancel in runs; return what stopped, the problems of others, and settings put back."""
     stopped: set[TopicPartition] = set()
     problems: dict[TopicPartition, str] = {}
     cleared: set[SettingKey] = set()

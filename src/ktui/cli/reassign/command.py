@@ -76,11 +76,7 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def parse(words: Sequence[str]) -> Arguments:
-    """Read a command line.
-
-    Words that are neither an option nor its argument are ignored, as the tool ignores them. So are
-    all words after `--`.
-    """
+    """Read a command line. Like the tool, ignore stray words, and all words after `--`."""
     rest = deque(words)
     given: list[_GivenOption] = []
     while rest and (word := rest.popleft()) != "--":
@@ -241,11 +237,7 @@ _wrap = partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
 
 
 def help_text(program: str) -> str:
-    """Return the help.
-
-    Args:
-        program: the words that start the program, such as "ktui reassign".
-    """
+    """Return the help; `program` is how it was called, such as "ktui reassign"."""
     examples = (_example(program, option) for option in OPTIONS.values() if option.example)
     parts = (
         f"Usage: {program} ACTION [OPTION]...",

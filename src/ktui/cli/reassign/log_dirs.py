@@ -236,10 +236,7 @@ def _room_problems(wanted: Mapping[Replica, str], seen: _DirsSeen) -> list[str]:
 
 
 def _free_bytes(answer: LogDirsAnswer) -> dict[str, float]:
-    """Return the free bytes of log dirs, less what moves into them still have to copy.
-
-    Of a log dir that does not report them, or that the broker does not have, they are infinite.
-    """
+    """Return the free bytes of log dirs, less what is still to come; infinite where not known."""
     free = defaultdict[str, float](lambda: math.inf)
     free |= {
         each.path: each.usable_bytes for each in answer.log_dirs if each.usable_bytes is not None

@@ -163,11 +163,7 @@ def _carry_on(
     limit_s: float = ENDS_S,
     check: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Let an engine go on with a left run; return the run once the engine has left it again.
-
-    Args:
-        check: refuses the start; it is called while no other run can be started.
-    """
+    """Let an engine go on with a left run until it leaves again; `check` may refuse it."""
     client, numbers = RunClient(launch.state.run(launch.name)), list[int]()
 
     def ask() -> None:
@@ -296,12 +292,7 @@ def _limit_s(submission: Submission) -> float:
 def not_taken(
     run: Run, plan: Plan, listed: Mapping[TopicPartition, Reassignment]
 ) -> dict[TopicPartition, str]:
-    """Return the partitions of a plan whose moves Kafka is not known to have taken, with reasons.
-
-    Args:
-        run: the run that the plan is in, once its engine has left it.
-        listed: the reassignments that Kafka lists after that.
-    """
+    """Return why Kafka is not known to have taken moves, once the engine has left the run."""
     reasons = {
         each.tp: _why_not(run.tracks.get(each.tp), run.left or "", listed.get(each.tp))
         for each in plan.partitions

@@ -74,11 +74,7 @@ def plan_outcomes(
     listed: Mapping[TopicPartition, Reassignment],
     cancelled: Mapping[TopicPartition, Brokers],
 ) -> list[_PartitionOutcome]:
-    """Return where the partitions of a plan stand, in its order.
-
-    Args:
-        cancelled: the target of the last cancelled move of partitions.
-    """
+    """Return where partitions stand, in the plan's order; `cancelled` has given-up targets."""
     return [
         _PartitionOutcome(
             tp=tp,

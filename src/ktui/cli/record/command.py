@@ -270,10 +270,7 @@ class _CopyJson(msgspec.Struct, kw_only=True):
 
 
 def _copy_redacted(source: Path, to: Path, state: StateDir, *, json: bool) -> None:
-    """Copy every session in a file or a folder, with names hidden, and print a summary.
-
-    Damaged lines are left out of the copy, and reported.
-    """
+    """Copy all sessions with names hidden, and print a summary. Damaged lines are left out."""
     copied = _CopyJson(to=str(to.absolute()))
     segments, problems = find_segments(source)
     numbers = {file.path: file.head.segment for file in segments}

@@ -139,11 +139,7 @@ def prune_as_configured(state: StateDir, given: Retention | None = None) -> list
 
 
 def prune(request: PruneRequest, now_ms: int) -> Pruned:
-    """Remove the oldest segments beyond the limits, and then empty folders.
-
-    Args:
-        now_ms: wall time, milliseconds since 1970.
-    """
+    """Remove the oldest segments beyond the limits, then empty folders; `now_ms` is since 1970."""
     found = [(folder, *each) for folder in request.folders for each in stored_sessions(folder)]
     sessions = {session: segments for _, session, segments in found}
     needs = _Needs(sessions, request.lakes, force=request.force)
@@ -323,10 +319,7 @@ log = logging.getLogger(__name__)
 
 
 class EngineRecording:
-    """Records an engine's observations and its journal; the run does not depend on the recording.
-
-    Without a recorder it records nothing.
-    """
+    """Records what an engine sees and writes, or nothing; the run does not depend on it."""
 
     def __init__(self, recorder: Recorder | None, name: str) -> None:
         self._recorder = recorder
@@ -348,10 +341,7 @@ class EngineRecording:
 def record_run(
     state: StateDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
 ) -> Iterator[EngineRecording]:
-    """Record a run in a new session, once earlier unfinished segments are sealed.
-
-    This process owns the run. Without `record`, its options tell whether it is recorded.
-    """
+    """Record a run that this process owns, as its options or `record` say; seal older segments."""
     folder = state.run(run.name)
     if folder.recording.is_dir():
         for problem in seal(folder.recording).problems:
@@ -372,10 +362,7 @@ def record_run(
 
 
 class ClusterRecording(RecordingSource):
-    """Records every poll, with the events of the runs on the cluster. One poll at a time.
-
-    With each further session it prunes old recordings, if they are limited.
-    """
+    """Records every poll, with the events of runs; prunes old recordings with each new session."""
 
     def __init__(
         self,

@@ -131,14 +131,7 @@ def of_twin(engines: SimulatedEngines, state_dir: StateDir) -> dict[str, Any]:
 
 
 class RehearsalEngines(SimulatedEngines):
-    """Runs engines on a twin, of which that of the rehearsal is watched.
-
-    Args:
-        cluster: the twin.
-        state_dir: the state directory of the runs.
-        clock: the twin's clock.
-        on_stage: watches the rehearsal.
-    """
+    """Runs engines on a twin, of which that of the rehearsal is watched."""
 
     def __init__(
         self,
@@ -167,14 +160,7 @@ class RehearsalEngines(SimulatedEngines):
 
 
 class ShownRehearsal(ShownTwin):
-    """The rehearsal of the view: takes what is to happen to the twin, and reports.
-
-    Args:
-        live: the plan.
-        on_stage: watches its run.
-        run: the folder of its run.
-        recorder: records the twin; None where nothing is recorded.
-    """
+    """The rehearsal of the view: takes what is to happen to the twin, and reports."""
 
     name = "rehearsal"
 

@@ -64,11 +64,7 @@ def replay_app(
     again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
     real: Clock | None = None,
 ) -> Iterator[ReplayApp]:
-    """Make an app that plays a recording; the caller runs it.
-
-    Args:
-        again: returns the command that replays from a position.
-    """
+    """Make an app that plays a recording; `again` returns the command for a position."""
     from_s = tape.from_s
     clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
     with temporary_folder("ktui-replay-") as folder:

@@ -407,10 +407,7 @@ def _line(entry: JournalEntry) -> str:
 
 
 def _is_change(event: AnyRunEvent) -> bool:
-    """Whether an event is worth a line: intents, and requests that were accepted, are not.
-
-    The end is told in lines of its own.
-    """
+    """Whether an event is worth a line. Intents, accepted requests and the end are not."""
     match event:
         case Answered() | Configured():
             return event.verdict is not Verdict.ACCEPTED

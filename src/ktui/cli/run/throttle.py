@@ -146,10 +146,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _at_present(run: Run, settings: tuple[StandingSetting, ...]) -> tuple[StandingSetting, ...]:
-    """Return a run's settings, with the rates that its brokers have now in place of its own.
-
-    The run itself reads them before each step, and else every 30 s.
-    """
+    """Return a run's settings, with the rates that brokers have now, not 30 s ago."""
     rates = [each.setting for each in settings if each.scope is ConfigScope.BROKER]
     if not rates:
         return settings
@@ -174,11 +171,7 @@ def _found_now(ours: StandingSetting, found: SettingsAnswer) -> StandingSetting:
 
 
 def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]) -> _T | None:
-    """Return what a reader of the run's cluster answers at once.
-
-    Returns:
-        None on a simulated cluster, and after a warning.
-    """
+    """Ask the run's cluster at once; None on a simulated cluster, and after a warning."""
     begun = run.started
     if begun is None or not begun.connection:
         return None

@@ -67,10 +67,7 @@ class BatchPreview(msgspec.Struct, frozen=True):
 
 
 class DryRun(PlanPreview, frozen=True, kw_only=True):
-    """A run, simulated before it is started: the preview of its plan, and its batches.
-
-    Times are in UTC.
-    """
+    """A run, simulated before its start: its plan's preview, and its batches. Times are in UTC."""
 
     run: str
     until: datetime | None
@@ -170,13 +167,7 @@ class StartOptions(RunChoices, frozen=True, kw_only=True):
 
 
 def start_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
-    """Return a decorator that adds the options of a run to be started.
-
-    Passes them as `how`, a `StartOptions`.
-
-    Args:
-        limits: the limits that have no option, because the verb means something else by the name.
-    """
+    """Return a decorator that adds the options of a new run, but limits of these names."""
     return run_choices(
         StartOptions,
         limits_options_without(*limits),
@@ -237,11 +228,7 @@ def carry_out(
     how: StartOptions,
     before: Callable[[], None] = lambda: None,
 ) -> int:
-    """Start a run, show it, and return the exit code.
-
-    Args:
-        before: does what precedes the run, once nothing forbids its start.
-    """
+    """Start a run after `before`, once nothing forbids it; show it, and return the exit code."""
     new, cluster_id = checked.new, checked.facts.cluster_id
     launch = Launch(
         state=how.state,

@@ -307,10 +307,7 @@ TakeTwin = Callable[[Plan], Awaitable[ClusterTwin]]
 
 
 class ClusterRehearser:
-    """Rehearses plans on twins of one cluster, in processes of their own.
-
-    The snapshot for a plan is kept, so that one may try other limits without another measurement.
-    """
+    """Rehearses plans on twins of one cluster; keeps the last snapshot, to try other limits."""
 
     def __init__(self, name: str, take: TakeTwin, *, measure_s: float, clock: Clock) -> None:
         self._name, self._take, self._measure_s, self._clock = name, take, measure_s, clock

@@ -60,14 +60,7 @@ from ktui.tui.screens.watch.filter import BadFilter, RowFilter
 
 
 class ProcessEngines:
-    """Starts engines as `ktui start` and `ktui resume` do.
-
-    Args:
-        cluster: the cluster of the view, with the context for new runs.
-        reader: reads that cluster.
-        names: the options that name the cluster on a command line.
-        state: the state directory of the runs.
-    """
+    """Starts engines as `ktui start` and `ktui resume` do."""
 
     def __init__(
         self,

@@ -92,13 +92,7 @@ def _nothing() -> None:
 
 
 class SimulatedEngines:
-    """Runs engines as tasks of this process; each owns its run as a separate process would.
-
-    Args:
-        cluster: the cluster that the engines change.
-        state_dir: the state directory of the runs.
-        clock: the cluster's clock, where it may run at any speed.
-    """
+    """Runs engines as tasks of this process; each owns its run as a separate process would."""
 
     def __init__(
         self, cluster: SimulatedCluster, state_dir: StateDir, clock: PausableClock | None = None
@@ -409,10 +403,7 @@ async def demo_app(
 
 
 def recorder_of(folder: Path, story: str, clock: Clock) -> Recorder:
-    """Return a recorder of a story, marked as simulated; `demo_app` closes it.
-
-    What earlier recorders left unfinished in the folder is repaired.
-    """
+    """Return a recorder of a story, marked as simulated; repair what others left in the folder."""
     repair(folder.absolute())
     program = f"ktui {__version__} demo"
     return Recorder(folder.absolute(), clock, cluster=marked(story, SIMULATED), program=program)
