@@ -356,7 +356,7 @@ def test_a_place_where_no_segments_can_appear_is_refused(
 
     with pytest.raises(PipelineProblem, match="missing: no such folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "missing").follow()
-    with pytest.raises(PipelineProblem, match="file: a file; new segments need a folder"):
+    with pytest.raises(PipelineProblem, match="file is a file: give the folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "file").follow()
     assert not (tmp_path / "lake").exists()
 

@@ -68,7 +68,7 @@ _INTERRUPTED = "Query interrupted"
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 
 
-class Column(msgspec.Struct, frozen=True):
+class ResultColumn(msgspec.Struct, frozen=True):
     """A column of a query's result."""
 
     name: str
@@ -78,7 +78,7 @@ class Column(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """The result of a query."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     rows: Iterator[tuple[Any, ...]]  # read as they are asked for; values as Python's
 
 
@@ -122,7 +122,7 @@ class DuckLake:
             with query_error(line_before=1), self._bounded():
                 found.execute(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)")  # noqa: S608 - a query is what it takes
         columns = tuple(
-            Column(name, is_number=_NUMBER.fullmatch(str(kind)) is not None)
+            ResultColumn(name, is_number=_NUMBER.fullmatch(str(kind)) is not None)
             for name, kind, *_ in found.description or ()
         )
         return Result(columns, self._rows())

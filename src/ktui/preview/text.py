@@ -122,11 +122,7 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
         ("extra replicas at peak", *(f"{cost.peak_extra_replicas:,}" for cost in costs)),
         ("most of one partition", *(f"{cost.most_replicas:,}" for cost in costs)),
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return _table(rows, "<")
 
 
 def how_much_longer(times: float) -> str:
@@ -170,9 +166,9 @@ def _or_unknown(count: int | None) -> str:
     return UNKNOWN if count is None else as_bytes(count)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(rows: Sequence[Sequence[str]], side: str = ">") -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        "  ".join(f"{cell:{side}{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]

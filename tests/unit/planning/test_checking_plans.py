@@ -98,12 +98,12 @@ _REFUSED = (
     "broker out"
 )
 _MAY_BE_REFUSED = (
-    "broker 4 is cordoned, and Kafka 4.4 and later refuse every target that names it, which cannot "
-    "be told of this cluster: orders-0; lift the cordon with ktui broker uncordon 4"
+    "broker 4 is cordoned, and Kafka 4.4 and later refuse every target that names it; ktui cannot "
+    "tell whether this cluster does: orders-0; lift the cordon with ktui broker uncordon 4"
 )
 _GETS_NONE = (
-    "broker 4 is cordoned and gets no new partitions, but it is to get replicas of orders-0; "
-    "lift the cordon with ktui broker uncordon 4"
+    "broker 4 is cordoned and gets no new partitions, but the plan adds replicas of orders-0 to "
+    "it; lift the cordon with ktui broker uncordon 4"
 )
 _LEAVES_AT_ONCE = (
     "broker 4 is cordoned, so no list may name it: in any shape, a step that leaves it adds and "

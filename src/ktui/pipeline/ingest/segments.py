@@ -205,7 +205,7 @@ def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
         if not at.exists():
             raise PipelineProblem(f"{place}: no such folder")
         if at.is_file():
-            raise PipelineProblem(f"{place}: a file; new segments need a folder. Name its folder")
+            raise PipelineProblem(f"{place} is a file: give the folder that holds the segments")
 
 
 def complete_abandoned(places: Iterable[str]) -> list[str]:

@@ -61,10 +61,11 @@ _CORDONED = {
     True: "broker {0} is cordoned, and Kafka refuses every target that names it, whether the "
     "replica is new there or stays: {names}; lift the cordon with ktui broker uncordon {0}, or "
     "leave the broker out",
-    None: "broker {0} is cordoned, and Kafka 4.4 and later refuse every target that names it, "
-    "which cannot be told of this cluster: {names}; lift the cordon with ktui broker uncordon {0}",
-    False: "broker {0} is cordoned and gets no new partitions, but it is to get replicas of "
-    "{names}; lift the cordon with ktui broker uncordon {0}",
+    None: "broker {0} is cordoned, and Kafka 4.4 and later refuse every target that names it; "
+    "ktui cannot tell whether this cluster does: {names}; lift the cordon with ktui broker "
+    "uncordon {0}",
+    False: "broker {0} is cordoned and gets no new partitions, but the plan adds replicas of "
+    "{names} to it; lift the cordon with ktui broker uncordon {0}",
 }
 """A fully cordoned broker that targets name, by `ClusterSnapshot.refuses_cordoned`."""
 _WITH_EXAMPLE = {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS, FindingKind.LOG_DIR_NOT_CHOSEN}

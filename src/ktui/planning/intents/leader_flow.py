@@ -172,29 +172,29 @@ def even_leaders(
 ) -> MadePlan:
     """Make a plan by which some brokers lead as many partitions as each other, by weight."""
     draft = Draft(layout, wishes)
-    counted = [tp for tp in draft.in_scope() if draft.lists[tp]]
-    leads = Counter(draft.lists[tp][0] for tp in counted)
-    among = sorted({*brokers} & layout.pool.online)
-    free = [tp for tp in counted if not draft.fixed(tp)]
-    shares = weighted_shares(layout, among, leads, leads_possible(draft, among, leads, free))
-    bands = {broker: Band.around(shares[broker], tolerance, whole=True) for broker in among}
-    if all(band.off(leads[broker]) == 0 for broker, band in bands.items()):
+    flow = even_flow(draft, draft.in_scope(), {*brokers} & layout.pool.online, tolerance)
+    if not flow.off():
         raise CannotMake("Every broker leads its share of the partitions already.")
-    flow = LeaderFlow(draft, free, bands, leads)
     why = flow.even() or Why.NO_REPLICA
     for broker, by in flow.off().items():
         draft.leave(None, broker, why, by)
     return draft.made()
 
 
-def leads_possible(
-    draft: Draft, brokers: Collection[int], leads: Mapping[int, int], free: Iterable[TopicPartition]
-) -> dict[int, int]:
-    """Return how many partitions each broker could lead."""
-    most = Counter({broker: leads.get(broker, 0) for broker in brokers})
+def even_flow(
+    draft: Draft, partitions: Iterable[TopicPartition], brokers: Collection[int], tolerance: float
+) -> LeaderFlow:
+    """Return the flow by which some brokers lead their weighted share of partitions."""
+    counted = [tp for tp in partitions if draft.lists[tp]]
+    leads = Counter(draft.lists[tp][0] for tp in counted)
+    among = sorted(brokers)
+    free = [tp for tp in counted if not draft.fixed(tp)]
+    most = Counter({broker: leads[broker] for broker in among})
     for tp in free:
         most.update(broker for broker in draft.lists[tp][1:] if draft.may_lead(tp, broker))
-    return most
+    shares = weighted_shares(draft.layout, among, leads, most)
+    bands = {broker: Band.around(shares[broker], tolerance, whole=True) for broker in among}
+    return LeaderFlow(draft, free, bands, leads)
 
 
 def demote(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:

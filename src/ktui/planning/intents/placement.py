@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +14,9 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.planning.intents.draft import Draft
 from ktui.planning.intents.layout import Layout
-from ktui.planning.intents.leader_flow import LeaderFlow, leads_possible
+from ktui.planning.intents.leader_flow import even_flow
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes, check_targets
 from ktui.planning.intents.placing import Placer, racks_lacking, repair
-from ktui.planning.intents.shares import Band, weighted_shares
 from ktui.planning.plan import PlanNumber, ReplicaList, join_all, join_named
 from ktui.yamlfile import YamlFile, read_yaml
 
@@ -108,19 +106,13 @@ class _Placing:
                     return draft.immovable(tp) or self._set(tp, brokers)
         return None
 
-    def _balance(self, partitions: Iterable[TopicPartition]) -> None:
+    def _balance(self, partitions: Sequence[TopicPartition]) -> None:
         draft = self._draft
-        counted = [tp for tp in partitions if draft.lists[tp]]
-        leads = Counter(draft.lists[tp][0] for tp in counted)
-        free = [tp for tp in counted if not draft.fixed(tp)]
-        among = sorted(draft.layout.pool.online)
-        most = leads_possible(draft, among, leads, free)
-        shares = weighted_shares(draft.layout, among, leads, most)
-        bands = {broker: Band.around(share, 0, whole=True) for broker, share in shares.items()}
-        flow = LeaderFlow(draft, free, bands, leads)
+        flow = even_flow(draft, partitions, draft.layout.pool.online, 0)
         why = flow.even() or Why.NO_REPLICA
-        if flow.off() and counted:
-            draft.leave(counted[0], None, why)
+        counted = next((tp for tp in partitions if draft.lists[tp]), None)
+        if flow.off() and counted is not None:
+            draft.leave(counted, None, why)
 
     # ------------------------------------------------------------------ on one rack
 

@@ -438,7 +438,7 @@ _INTENTS = (
     Intent(
         name="replication-factor", needs=("factor", "topics"), may_have=("exclude", *BUDGET),
         named_by=("factor",), file="{topics}-{factor}-replicas", blames="factor",
-        means="Each partition of these topics gets so many replicas.",
+        means="Each partition of these topics gets this number of replicas.",
         help="""Plan to give all partitions of TOPICs N replicas.
 
         A TOPIC is a name or a shell pattern such as 'orders-*'. No other replica moves, and a
@@ -463,8 +463,8 @@ _INTENTS = (
         means="The broker gives up just enough bytes, and no more.",
         help="""Plan to take just enough bytes off BROKER.
 
-        It gives up as few bytes more as can be. Replicas go where drain would put them, but never
-        to fewer racks.""",
+        It gives up as little more than that as possible. Replicas go where drain would put them,
+        but never to fewer racks.""",
         words=_shed_words, reads="what is on {broker}", make=_shed,
     ),
     Intent(
