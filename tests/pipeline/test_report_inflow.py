@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow.dataset import Dataset, dataset
 
-from ktui.pipeline.lake.records import Inflow, Span
+from ktui.pipeline.lake.records import InflowRecord, Span
 from ktui.pipeline.report.data.measures import bin_ms, binned, inflow
 from support.pipeline.report_facts import MINUTE
 from support.pipeline.report_lake import copying, dataset_of
@@ -81,8 +81,8 @@ def test_a_bar_has_the_highest_throttle_that_was_seen_in_it() -> None:
     ]
 
     assert binned(dataset_of("samples", samples), ALL, (), 5_000) == [
-        Inflow(broker=7, began=0, follower_throttle=90),
-        Inflow(broker=7, began=5_000, follower_throttle=80),
+        InflowRecord(broker=7, began=0, follower_throttle=90),
+        InflowRecord(broker=7, began=5_000, follower_throttle=80),
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_run_of_two_minutes_has_bars_of_seconds_however_much_moves() -> None:
         one.set_column(place, "partition", pa.array([n] * len(one), pa.int32()))
         for n in range(1_000)
     )
-    minutes = [Inflow(broker=4, began=t, bytes_in=1.0) for t in (0, MINUTE)]
+    minutes = [InflowRecord(broker=4, began=t, bytes_in=1.0) for t in (0, MINUTE)]
     bins = bin_ms(2 * MINUTE)
 
     found = inflow(_Samples(dataset(many)), minutes, ALL, (), bins)

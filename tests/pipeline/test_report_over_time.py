@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.lake.records import InFlightCounts, Inflow, Interval, MoveRecord, ReportFacts
+from ktui.pipeline.lake.records import (
+    InFlightCounts,
+    InflowRecord,
+    Interval,
+    MoveRecord,
+    ReportFacts,
+)
 from ktui.pipeline.report.figures.rates import brokers_figure
 from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
@@ -99,7 +105,7 @@ def test_no_limit_line_is_drawn_without_recorded_limits() -> None:
 
 def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() -> None:
     minutes = tuple(
-        Inflow(broker=broker, began=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
+        InflowRecord(broker=broker, began=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
     )
 
     found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=minutes)))
@@ -115,7 +121,7 @@ def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() 
 
 def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> None:
     minutes = [
-        Inflow(broker=4, began=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
+        InflowRecord(broker=4, began=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
         for place, rate in ((0, 2_000_000), (1, 3_000_000), (3, 3_000_000))
     ]
     mixed = (minutes[2], minutes[0], minutes[1])
@@ -128,7 +134,7 @@ def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> No
 
 
 def test_a_throttle_far_above_the_copied_bytes_does_not_flatten_the_strips() -> None:
-    minute = Inflow(broker=4, began=BEGAN, bytes_in=60e6, follower_throttle=10**12)
+    minute = InflowRecord(broker=4, began=BEGAN, bytes_in=60e6, follower_throttle=10**12)
 
     found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=(minute,))))
 

@@ -226,7 +226,7 @@ MOST_PAIRS = 20  # the most pairs of brokers shown; pairs with the most copies w
 _RATES = ("P10", "P50", "P90", "COUNT")
 
 
-class Section(msgspec.Struct, frozen=True):
+class InsightsSection(msgspec.Struct, frozen=True):
     """A table; without a header, the title alone as a sentence."""
 
     title: str
@@ -247,37 +247,37 @@ class Section(msgspec.Struct, frozen=True):
         ]
 
 
-def sections(of: ClusterInsights) -> Iterator[Section]:
+def sections(of: ClusterInsights) -> Iterator[InsightsSection]:
     """Yield the insights into a cluster as sections; unknown values are left out."""
-    yield Section(_prior(of.prior))
+    yield InsightsSection(_prior(of.prior))
     if of.pairs:
         yield _pairs(of)
     if of.sizes:
         rows = tuple((_size(each), *_rates(each.bytes_s)) for each in of.sizes)
-        yield Section("one replica, by the partition's size", ("SIZE", *_RATES), rows)
+        yield InsightsSection("one replica, by the partition's size", ("SIZE", *_RATES), rows)
     if of.stalls:
         stalls = tuple((s.cause, f"{s.count:,}", as_duration(s.seconds)) for s in of.stalls)
-        yield Section("stalls", ("CAUSE", "COUNT", "TIME"), stalls)
+        yield InsightsSection("stalls", ("CAUSE", "COUNT", "TIME"), stalls)
     elif of.moves:
-        yield Section("no replica stalled")
+        yield InsightsSection("no replica stalled")
     yield from _eta(of.eta)
     if of.advice:
         yield _advice(of.advice)
         rows = tuple((each.run, each.reason) for each in of.advice)
-        yield Section("why they are recommended", ("RUN", "WHY"), rows, left=(0, 1))
+        yield InsightsSection("why they are recommended", ("RUN", "WHY"), rows, left=(0, 1))
     if of.withheld:
         rows = tuple((each.run, each.reason) for each in of.withheld)
-        yield Section("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
+        yield InsightsSection("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
 
 
-def _pairs(of: ClusterInsights) -> Section:
+def _pairs(of: ClusterInsights) -> InsightsSection:
     shown = sorted(of.pairs, key=lambda pair: -pair.bytes_s.count)[:MOST_PAIRS]
     shown.sort(key=lambda pair: (pair.adding, pair.leader))
     rows = tuple((str(p.leader), str(p.adding), *_rates(p.bytes_s)) for p in shown)
     left = len(of.pairs) - len(shown)
     more = f"and {as_count(left, 'pair')} more: ktui insights --json has them all" if left else ""
     header = ("FROM", "TO", *_RATES)
-    return Section("one replica, by brokers", header, rows, left=(), more=more)
+    return InsightsSection("one replica, by brokers", header, rows, left=(), more=more)
 
 
 def _prior(prior: Prior | None) -> str:
@@ -306,7 +306,7 @@ def _size(of: SizeRate) -> str:
     return f"{as_bytes(of.from_bytes)} to {below}" if of.from_bytes else f"under {below}"
 
 
-def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
+def _eta(errors: Sequence[EtaError]) -> Iterator[InsightsSection]:
     header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "SHOWN", "MOMENTS")
     for scope in ("run", "partition"):
         rows = tuple(
@@ -320,10 +320,10 @@ def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
         )
         if rows:
             title = f"median error of the time left of a {scope}"
-            yield Section(title, header, rows, left=())
+            yield InsightsSection(title, header, rows, left=())
 
 
-def _advice(advised: Sequence[RunAdvice]) -> Section:
+def _advice(advised: Sequence[RunAdvice]) -> InsightsSection:
     rows = tuple(
         (
             each.run,
@@ -340,7 +340,7 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
     header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
     assumed = "; ".join(dict.fromkeys(what for each in advised for what in each.assumed))
     more = f"assumed, for no recording shows it: {assumed}" if assumed else ""
-    return Section("recommended limits", header, rows, left=(0, len(header) - 1), more=more)
+    return InsightsSection("recommended limits", header, rows, left=(0, len(header) - 1), more=more)
 
 
 def _took(advice: RunAdvice) -> str:

@@ -377,7 +377,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The brokers that have B, S or W of their own, by id."""
 
     def most_at(self, field: str, place: Place) -> int | None:
-        """Return a limit as it binds at a place: the broker's own, else the run's."""
         for each in self.brokers:
             if each.broker == place and (own := getattr(each, field, UNSET)) is not UNSET:
                 return own  # type: ignore[no-any-return] # by the name of one of its fields
@@ -389,7 +388,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_size(self) -> bool:
-        """Whether W is set, for the run or for one broker."""
         return self.is_set("bytes_per_broker")
 
     @property

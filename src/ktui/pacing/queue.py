@@ -50,7 +50,6 @@ _FEW = 64
 """Up to this many entries are inserted or removed one by one; for more, the list is rebuilt."""
 
 Demands = tuple[Demand, ...]
-"""The demands of all steps with which a partition may begin, without doubles."""
 
 
 class Queue:
@@ -85,7 +84,6 @@ class Queue:
             self._new.setdefault(demand, []).append((rank, tp))
 
     def take(self, partitions: Collection[TopicPartition]) -> None:
-        """Remove partitions from the queue; those not queued are ignored."""
         removed: dict[Demand, list[QueuePlace]] = {}
         left_order: list[QueuePlace] = []
         for tp in partitions:

@@ -137,7 +137,6 @@ class Room:
         return None
 
     def lacks_cuts(self, demand: Demand) -> Full | None:
-        """Return K if a step raises a leader epoch, and too many have within the last minute."""
         most = self._limits.cuts_per_minute
         if not demand.raises_epoch or most is None or self._cuts < most:
             return None

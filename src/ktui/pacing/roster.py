@@ -165,7 +165,6 @@ class Roster:
             self._file_again()
 
     def set_racks(self, racks: Racks) -> None:
-        """Note the racks of brokers, as they are from now on; what is in flight stays counted."""
         if racks != self.racks:
             self.racks = racks
             self.changes += 1
@@ -208,7 +207,6 @@ class Roster:
         return None if entry.filed is None else entry.situation
 
     def goes_first(self, tp: TopicPartition) -> bool:
-        """Whether an operator has called a partition off, or has given it another target."""
         return self._entries[tp].first
 
     def is_urgent(self, tp: TopicPartition) -> bool:
@@ -222,7 +220,6 @@ class Roster:
         return self._entries[tp].wanted.weight
 
     def demand(self, tp: TopicPartition, step: Step) -> Demand:
-        """Return what a step that a partition may take next needs of the limits in force."""
         return self.limits.relevant(self._whole_demand(tp, step))
 
     def _whole_demand(self, tp: TopicPartition, step: Step, weight: int = 1) -> Demand:
@@ -235,7 +232,6 @@ class Roster:
         return self._whole_demand(tp, step, self.weight(tp))
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
-        """Return the steps of which a partition may take any one next; empty if it has none."""
         if tp in self.ready:
             return (self.ready[tp],)
         return self.between.get(tp) or next_steps(self._entries[tp].situation, self.limits)

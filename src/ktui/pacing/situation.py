@@ -76,7 +76,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> Brokers:
-        """The replicas that can be added, in FTR's order."""
         return tuple(b for b in self.target if b not in self.replicas and b in self.online)
 
     @property
@@ -167,7 +166,6 @@ class Blocked(msgspec.Struct, frozen=True):
         return self.sentence_of("target")
 
     def sentence_of(self, goal: str) -> str:
-        """Return the reason as a sentence, with `goal` as the name of the target."""
         one = len(self.brokers) == 1
         named = ", ".join(map(str, self.brokers))
         return _SENTENCES[self.why].format(
@@ -316,6 +314,5 @@ class Decision(msgspec.Struct, frozen=True):
             yield from together
 
     def only(self, may_go: Callable[[Move], bool]) -> Decision:
-        """Return the decision without some of its moves; fewer moves still fit the limits."""
         cuts = (tuple(filter(may_go, together)) for together in self.cuts)
         return Decision(self.batch, tuple(filter(may_go, self.steps)), tuple(filter(None, cuts)))

@@ -99,7 +99,6 @@ class DuckLake:
 
     @classmethod
     def open(cls, place: str, most_s: float | None = None) -> DuckLake:
-        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         path = local_path(place)
         connection = duckdb.connect(config=_CONFIG)
         _limit_memory(connection)

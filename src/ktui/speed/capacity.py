@@ -217,7 +217,6 @@ class Capacity:
         return _Seen(limit, expected * _DOUBT_S, alone * _DOUBT_S, _DOUBT_S)
 
     def under(self, throttle: ThrottleRates, case: Case = ANY_CASE) -> Rates:
-        """Return the rates of copies under a throttle; `case` tells how earlier runs fit."""
         return Rates(self, throttle, case)
 
     @property
@@ -332,7 +331,6 @@ class Rates:
         return CopiesOfBothEnds(self.of_copy, self.load())
 
     def spread(self, broker: int) -> Span:
-        """Return the range of a broker's rate before a run has shown it, as factors of it."""
         if broker not in self._spreads:
             self._spreads[broker] = self._spread(broker)
         return self._spreads[broker]
@@ -368,7 +366,6 @@ class Rates:
 
     @cached_property
     def basis(self) -> Basis:
-        """What these rates rest on before the run has shown them."""
         prior = self._capacity.prior
         if self._given is not None:
             return Basis(Source.GIVEN, given_bytes_s=self._given)

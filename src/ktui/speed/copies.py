@@ -70,7 +70,6 @@ class BrokerIntake:
         self._update_next_end()
 
     def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
-        """Return copies that ended by then: second and partition; each copy once."""
         ended = []
         while self.next_end_s <= by_s:
             self._at_s = self.next_end_s
@@ -148,7 +147,6 @@ class CopiesOfBothEnds:
 
     @property
     def next_end_s(self) -> float:
-        """The second at which the next copy ends if none is added; infinity without copies."""
         return self._next_end_s()
 
     def _next_end_s(self) -> float:

@@ -12,7 +12,7 @@ from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.records import (
     ForecastRecord,
     InFlightCounts,
-    Inflow,
+    InflowRecord,
     Interval,
     JudgedStall,
     LimitsSince,
@@ -178,10 +178,10 @@ def _marks() -> Iterable[Mark]:
     yield Mark(at + 3 * MINUTE, THROTTLE, "throttle: 50 MB/s -> 60 MB/s, at once")
 
 
-def _inflow(ended: int) -> Iterable[Inflow]:
+def _inflow(ended: int) -> Iterable[InflowRecord]:
     for place, minute in enumerate(range(BEGAN, ended, MINUTE)):
         for broker in (4, 5, 6):
-            yield Inflow(
+            yield InflowRecord(
                 broker=broker, began=minute, bytes_in=60 * (30e6 + place * 1e6 * (broker - 3)),
                 follower_throttle=50_000_000 if broker == 4 else None,
             )  # fmt: skip

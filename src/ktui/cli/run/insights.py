@@ -17,7 +17,7 @@ from ktui.insights.insights import (
     NOTHING,
     ClusterInsights,
     Insights,
-    Section,
+    InsightsSection,
     insights_in,
     read_insights,
     sections,
@@ -40,7 +40,7 @@ def _cluster(of: ClusterInsights) -> str:
     return "\n\n".join([f"cluster {cluster}: {basis}", *map(_section, sections(of))])
 
 
-def _section(section: Section) -> str:
+def _section(section: InsightsSection) -> str:
     more = [section.more] if section.more else []
     return "\n".join([section.title, *section.lines(), *more])
 

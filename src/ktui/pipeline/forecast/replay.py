@@ -126,7 +126,7 @@ class Growth(msgspec.Struct):
         return (1 - share) * (t - since) / 1000 / (share - before)
 
 
-class RunState(msgspec.Struct):
+class RunReplay(msgspec.Struct):
     """A run of the session: the fold of its events, and what the view's estimate has learned."""
 
     run: Run
@@ -139,12 +139,12 @@ class ReplayState(msgspec.Struct):
     """What another replay needs: runs in flight, and those ended in the last ten minutes."""
 
     progress: Progress = Progress()
-    runs: dict[str, RunState] = {}
+    runs: dict[str, RunReplay] = {}
     growths: dict[TopicPartition, Growth] = {}
 
 
 class _Followed:
-    def __init__(self, state: RunState, prior_of: PriorOf) -> None:
+    def __init__(self, state: RunReplay, prior_of: PriorOf) -> None:
         self.state = state
         self.run = state.run
         self.estimate = Estimate(state.run, prior_of, state.estimate)
@@ -188,7 +188,6 @@ class EtaReplay:
         return self._runs[run_id].run
 
     def replay(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast | CaughtUp]:
-        """Yield each forecast and each end of a partition's copy, of events in order."""
         for each in events:
             if isinstance(each, RunLine):
                 self._followed(each).take(each)
@@ -197,7 +196,7 @@ class EtaReplay:
 
     def _followed(self, line: RunLine) -> _Followed:
         if line.run_id not in self._runs:
-            state = self.state.runs[line.run_id] = RunState(Run(line.run))
+            state = self.state.runs[line.run_id] = RunReplay(Run(line.run))
             self._runs[line.run_id] = _Followed(state, self._prior_of)
         return self._runs[line.run_id]
 
@@ -275,7 +274,7 @@ def _share(timeline: Timeline) -> float | None:
     return min(shares) if shares and len(shares) == len(adding) else None
 
 
-class Place(msgspec.Struct, frozen=True):
+class ReadTo(msgspec.Struct, frozen=True):
     """How far a session was read, and the line from which its normalised time counts."""
 
     seq: int
@@ -288,7 +287,7 @@ class Place(msgspec.Struct, frozen=True):
 class SessionStream:
     """Reads a session on from `place`, or from its beginning, each line once."""
 
-    def __init__(self, cluster_id: str, place: Place | None = None) -> None:
+    def __init__(self, cluster_id: str, place: ReadTo | None = None) -> None:
         self._cluster_id = cluster_id
         self.place = place
 
@@ -305,7 +304,7 @@ class SessionStream:
                 continue
             at, ms = (line.at, line.ms) if place is None else (place.at, place.ms)
             t = at + line.ms - ms
-            self.place = place = Place(line.seq, at, ms, t, isinstance(line, End))
+            self.place = place = ReadTo(line.seq, at, ms, t, isinstance(line, End))
             if isinstance(line, RunLine):
                 yield line
             elif seen is not None:
@@ -344,7 +343,7 @@ FORMAT = f"3 of ktui {__version__}"
 class SavedState(msgspec.Struct):
     """A session after its last line that was replayed."""
 
-    place: Place | None = None
+    place: ReadTo | None = None
     """None before the first line."""
     replay: ReplayState | None = msgspec.field(default_factory=ReplayState)
     """None once a poll could not be folded: the session has no forecasts after that."""

@@ -82,7 +82,6 @@ class Lake:
 
     @classmethod
     def open(cls, spark: SparkSession, place: str) -> Lake:
-        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         files = lake_files(place, spark)
         found = read_manifest(files)
         if found is None:
@@ -90,7 +89,6 @@ class Lake:
         return cls(spark, files, found)
 
     def table(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
-        """Return a table's rows of some clusters; None for all clusters."""
         if table == ETA_BACKTEST:
             compared = with_truth(*(self.table(each, clusters) for each in SOURCES))
             return fit_to_table(compared.withColumn("at", F.timestamp_millis("t")), table)
@@ -195,7 +193,6 @@ class NewVersion:
         self._add_parts(table, ())
 
     def drop(self, table: Table) -> None:
-        """Drop what a table has of `clusters`, so that a later version makes it anew."""
         self._dropped.append(table.name)
 
     def write(self, table: Table, rows: DataFrame, merged: Versions | None = None) -> DataFrame:
@@ -303,7 +300,6 @@ class NewVersion:
         return as_one_partition(staged)
 
     def unstage(self) -> None:
-        """Remove the rows that were staged, and under a lock those of dead runs."""
         self._files.remove(STAGING if self._files.locks else f"{STAGING}/{self._name}")
 
     def _tables(self) -> dict[str, dict[str, TablePart]]:

@@ -117,7 +117,7 @@ class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
     open: bool = False  # whether the interval had not ended when the recording did
 
 
-class Inflow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class InflowRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The bytes copied to a broker in a bin (a minute in `brokers`), and its throttle in B/s."""
 
     broker: int
@@ -284,7 +284,7 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gaps: tuple[Span, ...] = ()  # the times within the span that no poll shows, in order
     idle: tuple[Span, ...] = ()  # the long times in which nothing moved or happened, in order
     marks: tuple[Mark, ...] = ()
-    inflow: tuple[Inflow, ...] = ()
+    inflow: tuple[InflowRecord, ...] = ()
     inflow_ms: int = 60_000  # the length of the bins of `inflow`
     in_flight: tuple[InFlightCounts, ...] = ()
     limits: tuple[LimitsSince, ...] = ()
@@ -296,7 +296,6 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def span(self) -> Span:
-        """The first and the last time of any move, interval or run; (0, 0) without any."""
         times = [move.began for move in self.moves]
         times += [interval.ended for interval in self.intervals]
         times += [move.ended for move in self.moves if move.ended is not None]

@@ -62,7 +62,7 @@ def span_of(row: Row, versions: Iterable[str] = ()) -> SessionSpan:
     return msgspec.convert(found, SessionSpan)
 
 
-class Sessions:
+class LakeSessions:
     """The sessions of a version's clusters, with the spans of the new lines."""
 
     def __init__(self, version: NewVersion, new: Iterable[SessionSpan]) -> None:
@@ -213,7 +213,7 @@ class NewRows(NamedTuple):
     size: int
     by_cluster: Mapping[str, int]
     damaged: bool  # whether there are rows for the table QUARANTINE
-    sessions: Sessions
+    sessions: LakeSessions
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from ktui.pipeline.lake.growing import marked, write_grown
 from ktui.pipeline.lake.lake import NewVersion, with_truth
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_ERRORS, FORECASTS, REPLAYS
-from ktui.pipeline.run.recorded_tables import OnStep, Sessions
+from ktui.pipeline.run.recorded_tables import LakeSessions, OnStep
 
 SESSION = ("cluster_id", "session")
 _KEPT_MS = 24 * 60 * 60 * 1000
@@ -39,7 +39,7 @@ class _Grown(msgspec.Struct, frozen=True):
 
 def write_forecasts(
     version: NewVersion,
-    sessions: Sessions,
+    sessions: LakeSessions,
     written: dict[str, DataFrame],
     segments: Collection[SegmentRead],
     tell: OnStep,
@@ -69,7 +69,7 @@ def drop_states(version: NewVersion, lines: DataFrame) -> None:
         version.write(REPLAYS, version.table(REPLAYS).join(sessions, [*SESSION], "left_anti"))
 
 
-def _grown(version: NewVersion, sessions: Sessions, written: Mapping[str, DataFrame]) -> _Grown:
+def _grown(version: NewVersion, sessions: LakeSessions, written: Mapping[str, DataFrame]) -> _Grown:
     lines = written["new"].select(*SESSION, "seq", "segment")
     found = lines.groupBy(*SESSION, "segment").agg(F.min("seq").alias("first")).collect()
     first: dict[tuple[str, str], int] = {}

@@ -42,9 +42,9 @@ from ktui.pipeline.lake.tables import (
 )
 from ktui.pipeline.run.recorded_tables import (
     CountedSteps,
+    LakeSessions,
     NewRows,
     OnStep,
-    Sessions,
     add_recorded,
     decoded_rows,
     span_figures,
@@ -122,7 +122,7 @@ def read_segments(
             version.clusters = frozenset(decoded.rows)
         new, missed = segment_files.with_checksums(new_files, {**copies, **decoded.files})
         if decoded.rows:
-            sessions = Sessions(version, decoded.sessions)
+            sessions = LakeSessions(version, decoded.sessions)
             new_rows = NewRows(news, decoded.rows, damaged=decoded.quarantined, sessions=sessions)
             written = _write(version, rows, new_rows, tell, stack)
             read = (*before.segments, *new)
@@ -235,7 +235,6 @@ def _damage(row: Row) -> str:
 def _write(
     version: NewVersion, rows: DataFrame, new: NewRows, tell: OnStep, stack: ExitStack
 ) -> Written:
-    """Write what was recorded and all that follows; closing `stack` frees Spark's memory."""
     written = {"new": decoded_rows(rows, "line")}
     folds: DataFrame | None = None
     with add_recorded(version, rows, new, tell) as news:
@@ -271,7 +270,7 @@ def _write_each(
 
 def _replay(
     version: NewVersion,
-    sessions: Sessions,
+    sessions: LakeSessions,
     written: Written,
     segments: Collection[SegmentRead],
     asked: DerivedOptions | None,

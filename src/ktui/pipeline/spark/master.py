@@ -165,7 +165,6 @@ def _say(causes: Iterable[str], words: Collection[str]) -> bool:
 
 
 def _end_of_jvm() -> str | None:
-    """Return why the JVM of this program has ended; None if that is not known."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its process
     jvm: Popen[bytes] | None = getattr(gateway, "proc", None)
     if jvm is None:

@@ -184,7 +184,6 @@ def run_spans(folds: DataFrame) -> DataFrame:
 
 
 def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
-    """Select each listing, from its first sample to the partition's next one after it."""
     is_open = F.col("next_t").isNull().alias("is_open")
     rows = listed.select(*LISTING, "listing_t", "t", "next_t", is_open)
     for facts in (copies, stalls):  # one grouping costs less than joins

@@ -83,7 +83,6 @@ class RunRates:
         self._last_t = max(self._last_t, t)
 
     def note(self, run: Run, entry: JournalEntry, t: int) -> None:
-        """Add the rates after an event that the run has applied, if it is about them."""
         event, ledger = entry.event, run.throttled
         if run.started is None or not isinstance(event, _SETS_RATES):
             return

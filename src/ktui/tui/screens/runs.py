@@ -25,7 +25,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
 from ktui.inputfile import FileProblem
-from ktui.insights.insights import NOTHING, Insights, Section, insights_in, sections
+from ktui.insights.insights import NOTHING, Insights, InsightsSection, insights_in, sections
 from ktui.quantities import as_count
 from ktui.tui.draw.paint import border_title, panel_title, role_style, titled_rule
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
@@ -358,7 +358,7 @@ def _date(insights: Insights) -> str:
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="minutes")
 
 
-def _pieces(section: Section) -> Iterator[tuple[str, str]]:
+def _pieces(section: InsightsSection) -> Iterator[tuple[str, str]]:
     lines = [clean(line) for line in section.lines()]
     yield clean(section.title), "bold $foreground" if lines else ""
     for place, line in enumerate(lines):

@@ -135,7 +135,6 @@ class ArrowLake:
 
     @classmethod
     def open(cls, place: str) -> ArrowLake:
-        """Open the current version of the lake at a path or URI, or raise PipelineProblem."""
         try:
             files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
             folder = fs.SubTreeFileSystem(path, files)

@@ -15,7 +15,7 @@ from pyarrow.dataset import Dataset
 from ktui.pipeline.lake.records import (
     FORECASTS_WITH_TRUTH,
     ForecastRecord,
-    Inflow,
+    InflowRecord,
     Interval,
     JudgedStall,
     Partition,
@@ -93,11 +93,11 @@ def bin_ms(length_ms: int) -> int:
 
 def inflow(
     tables: Tables,
-    minutes: Sequence[Inflow],
+    minutes: Sequence[InflowRecord],
     samples: pc.Expression,
     gaps: Sequence[Span],
     bins: int,
-) -> list[Inflow]:
+) -> list[InflowRecord]:
     """Return what was copied into each broker in each bin of so many ms."""
     if bins >= MINUTE_MS:
         return merged(minutes, bins)
@@ -105,7 +105,7 @@ def inflow(
     return [] if files is None else binned(files, samples, gaps, bins)
 
 
-def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
+def merged(minutes: Iterable[InflowRecord], bins: int) -> list[InflowRecord]:
     """Sum up minutes by bins of this length, in ms."""
     copied: defaultdict[_Key, float] = defaultdict(float)
     throttles: dict[_Key, int] = {}
@@ -116,7 +116,9 @@ def merged(minutes: Iterable[Inflow], bins: int) -> list[Inflow]:
     return _rows(copied, throttles)
 
 
-def binned(samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: int) -> list[Inflow]:
+def binned(
+    samples: Dataset, where: pc.Expression, gaps: Sequence[Span], bins: int
+) -> list[InflowRecord]:
     """Sum up the growth of replicas being added, by bins in ms; none is spread over gaps."""
 
     def read(columns: Sequence[str]) -> pa.RecordBatchReader:
@@ -139,9 +141,9 @@ def _keep_highest(throttles: dict[_Key, int], key: _Key, rate: int | None) -> No
         throttles[key] = max(rate, throttles.get(key, 0))
 
 
-def _rows(copied: Mapping[_Key, float], throttles: Mapping[_Key, int]) -> list[Inflow]:
+def _rows(copied: Mapping[_Key, float], throttles: Mapping[_Key, int]) -> list[InflowRecord]:
     return [
-        Inflow(
+        InflowRecord(
             broker=broker,
             began=began,
             bytes_in=copied.get((broker, began)),

@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import Inflow, RateRecord, ReportFacts, Span, by_key
+from ktui.pipeline.lake.records import InflowRecord, RateRecord, ReportFacts, Span, by_key
 from ktui.pipeline.report.figures.figure import (
     JSON,
     LIMIT,
@@ -245,11 +245,11 @@ def _bin_text(bins: int) -> str:
     return noun if seconds == unit else f"{seconds // unit} {noun}s"
 
 
-def _rate(one: Inflow, bins: int) -> float:
+def _rate(one: InflowRecord, bins: int) -> float:
     return (one.bytes_in or 0) * 1000 / bins
 
 
-def _shown_throttle(one: Inflow, bins: int) -> float:
+def _shown_throttle(one: InflowRecord, bins: int) -> float:
     """Return the throttle for choosing the scale; 0 where it is far above the rate."""
     throttle = one.follower_throttle or 0
     return throttle if throttle <= 4 * _rate(one, bins) else 0
@@ -260,7 +260,7 @@ def _axis(row: int) -> str:
 
 
 def _strip(
-    broker: int, received: Sequence[Inflow], row: int, bins: int, gaps: Sequence[Span]
+    broker: int, received: Sequence[InflowRecord], row: int, bins: int, gaps: Sequence[Span]
 ) -> list[JSON]:
     common = {"yaxis": _axis(row), "showlegend": row == 0}
     copied = {
@@ -306,7 +306,7 @@ def _brokers_layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JS
     )
 
 
-def _brokers_says(busiest: Sequence[int], of: dict[int, list[Inflow]], bins: int) -> str:
+def _brokers_says(busiest: Sequence[int], of: dict[int, list[InflowRecord]], bins: int) -> str:
     peak = {broker: max(_rate(one, bins) for one in of[broker]) for broker in busiest}
     first = max(busiest, key=lambda broker: peak[broker])
     into = f"Copies went into {as_count(len(busiest), 'broker')}"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
     InFlightCounts,
-    Inflow,
+    InflowRecord,
     Interval,
     LimitsSince,
     Mark,
@@ -97,7 +97,7 @@ def _with_samples(facts: ReportFacts, tables: Tables, subject: Subject) -> Repor
     cluster, visible = subject.where(of_run=False), _visible(facts, subject)
     minutes = [
         minute
-        for minute in records(tables, "brokers", Inflow, cluster)
+        for minute in records(tables, "brokers", InflowRecord, cluster)
         if began - MINUTE_MS < minute.began <= ended
     ]
     bins = bin_ms(facts.active_ms)
