@@ -111,7 +111,6 @@ class CaptionLine(Widget):
 
 
 def _drawn(caption: Caption) -> Content:
-    """Draw the words, with the keys between backticks as keys are drawn everywhere."""
     parts = caption.say.split("`")
     keys = (
         Piece(part, "moving", bold=True) if number % 2 else Piece(part)

@@ -47,7 +47,7 @@ class BrokerController:
     """Reads one broker, opens the plans for it, and changes its cordon and its part of the run."""
 
     def __init__(self, app: KtuiApp, access: BrokerAccess | None) -> None:
-        self._app, self._access = app, access
+        self._app, self._access, self.may_read = app, access, access is not None
         self._run, self._runs, self._cancels = (
             app.run_controller, app.run_catalog, app.cancel_controller
         )  # fmt: skip
@@ -55,10 +55,6 @@ class BrokerController:
         self._tried: tuple[int, datetime] | None = None
 
     # --------------------------------------------------------------------- what it holds
-
-    @property
-    def may_read(self) -> bool:
-        return self._access is not None
 
     async def show_status(self, broker: int) -> None:
         if self._access is None:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
 
 
+def _usual_action(attached: AttachedRun) -> CancelAction:
+    ended = attached.status.state is RunState.ENDED
+    return CancelAction.ROLLBACK if ended else CancelAction.STOP
+
+
 class CancelController:
     """Opens the cancel dialogs, and carries out what the operator chooses."""
 
@@ -61,8 +66,7 @@ class CancelController:
             words = f"{elsewhere} {messages.ROLLS_BACK.format(attached.name)}"
             self._app.notify(words, severity="warning")
         else:
-            ended = attached.status.state is RunState.ENDED
-            await self.open_dialog(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)
+            await self.open_dialog(attached, _usual_action(attached))
 
     async def preview(self, cancel: CancelMoves) -> None:
         if self._run.attached is not None:
@@ -81,9 +85,7 @@ class CancelController:
             self._app.notify(words, severity="warning")
             return
         scope = broker_scope(broker, partitions)
-        ended = attached.status.state is RunState.ENDED
-        action = CancelAction.ROLLBACK if ended else CancelAction.STOP
-        await self._show_dialog(attached, [scope], action)
+        await self._show_dialog(attached, [scope], _usual_action(attached))
 
     async def open_dialog(
         self, attached: AttachedRun, action: CancelAction, *, whole: bool = False

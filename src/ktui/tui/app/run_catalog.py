@@ -60,7 +60,6 @@ class RunCatalog:
     # -------------------------------------------------------------- runs that come
 
     def find_runs(self) -> None:
-        """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
         self._offer(self._app.cluster_id)
         self._find_new_runs(self._app.cluster_id)
 
@@ -162,7 +161,6 @@ class RunCatalog:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._app.cluster_id))
 
     async def choose_plan(self, *, adds: bool = True, request: PlanRequest | None = None) -> None:
-        """Choose a plan, check it, and start it, or add it to the run that takes plans."""
         engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
         if problem is not None or engines is None or state_dir is None:
             self._app.notify(problem or messages.NO_ENGINES, severity="warning")

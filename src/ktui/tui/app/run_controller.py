@@ -57,7 +57,6 @@ class RunController:
         self.others: Sequence[OtherRun] = ()
         """Once the run has ended: those of its cluster that live or wait, the live ones first."""
         self._commands: dict[int, str] = {}
-        """Commands without an answer yet, by number, each with its title."""
 
     @property
     def status(self) -> RunStatus | None:
@@ -202,11 +201,8 @@ class RunController:
         return merged
 
     def with_requests(self, progress: Progress) -> Progress:
-        return (
-            progress
-            if self.attached is None
-            else with_requested_replicas(progress, self.attached.run)
-        )
+        attached = self.attached
+        return progress if attached is None else with_requested_replicas(progress, attached.run)
 
     @property
     def throttles(self) -> Mapping[SettingKey, frozenset[str]]:

@@ -262,7 +262,9 @@ class DemoApp(SimulatedApp):
         self._moments.note(now, self.run_status)
         if now.open and self._moving_since_s is None:
             self._moving_since_s = last.monotonic_s
-            self._show_title()
+            if self.screen is self.watch_screen and not self._story.captions:
+                words = f"{self._story.title}: i shows the story, R plays it from the start"
+                self.report_news(words, timeout_s=_TITLE_S)
         if now.open or self._moving_since_s is None:
             self._over = False
         elif not self._over:
@@ -274,11 +276,6 @@ class DemoApp(SimulatedApp):
         title = f"This cluster is simulated: {self._story.title}."
         over = f"Nothing moves any more: {moves}in {figures.as_duration(took_s)} of the cluster."
         self.watch_screen.when_quiet = (f"{title}\n{over}", _KEYS)
-
-    def _show_title(self) -> None:
-        if self.screen is self.watch_screen and not self._story.captions:
-            words = "i shows the story, R plays it from the start"
-            self.report_news(f"{self._story.title}: {words}", timeout_s=_TITLE_S)
 
     # ----------------------------------------------------------------- the captions
 

@@ -299,7 +299,6 @@ def _theme(
 
 
 def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
-    """Colour Textual's own widgets by the same roles, so that they match the theme."""
     foreground, background = theme.foreground or "", theme.background or ""
     scrollbar = ("", "-hover", "-active")
     of_colour: list[tuple[str, tuple[str, ...]]] = [

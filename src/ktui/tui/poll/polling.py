@@ -97,7 +97,6 @@ class DownBrokers:
 
     @property
     def since_s(self) -> Mapping[int, float | None]:
-        """The brokers that are down, each with the second of the first poll without it, if seen."""
         return self._since_s
 
     def note(self, down: Iterable[int], at_s: float) -> None:
@@ -129,7 +128,6 @@ class Outages:
     def lost(
         self, outage: ClusterOutage, at: datetime, since_s: float | None, now_s: float
     ) -> None:
-        """Record that the cluster does not answer; `since_s` is the second of its last answer."""
         if self.current is None:
             verb = "not reached" if since_s is None else "lost"
             self._since_s = now_s if since_s is None else since_s

@@ -87,7 +87,6 @@ class RunStage:
         self._runs: dict[str, _Staged] = {}
 
     def show(self, runs: Iterable[RecordedRun]) -> RunDir | None:
-        """Write these runs as they are, remove all others, and return the one that began last."""
         begun = {each.name: each for each in runs if each.begun}
         for name in self._runs.keys() - begun.keys():
             self._remove(name)
@@ -329,7 +328,6 @@ class Survey:
                 self._keep()
 
     def before(self, at_s: float) -> Checkpoint:
-        """Return the last checkpoint at or before a second, at least the first one."""
         number = bisect_right(self.checkpoints, at_s, key=attrgetter("at_s"))
         return self.checkpoints[max(0, number - 1)]
 

@@ -229,7 +229,6 @@ class AttachedRun:
         self._kept = []
 
     def recorded_estimate(self) -> Estimate | None:
-        """Return the estimate by what the engine has recorded, in perhaps a second."""
         if self.run.ended or not self.folder.recording.is_dir():
             return None
         with Journal.open(self.folder.journal, self._clock, read_only=True) as journal:

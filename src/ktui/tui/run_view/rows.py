@@ -83,7 +83,6 @@ class QueuePlaces:
             self._begun.insert(at, index)
 
     def index(self, tp: TopicPartition) -> int:
-        """Return a partition's place among all, from 0, which changes only with the order."""
         return self._index[tp]
 
     def place(self, track: Track) -> int | None:
@@ -252,7 +251,6 @@ class RunRows:
 
     @property
     def main_block_reason(self) -> str:
-        """The reason that blocks most of the partitions that have not begun; empty for none."""
         return max(self._block_reasons, key=self._block_reasons.__getitem__, default="")
 
     def next_to_begin(self, count: int) -> list[Track]:
@@ -260,7 +258,6 @@ class RunRows:
         return [self.run.tracks[tp] for tp in tps]
 
     def share_of_queue(self, tp: TopicPartition) -> float:
-        """Return how far back a partition begins, as a share from 0 to below 1."""
         return self._places.index(tp) / (1 + len(self._places))
 
     def steps_taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:

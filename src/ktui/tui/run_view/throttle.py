@@ -358,13 +358,11 @@ def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
 
 
 def _is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
-    """Return whether less may come into any of these brokers than before."""
     pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
     return any(after is not None and (was is None or after < was) for was, after in pairs)
 
 
 def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
-    """Name the brokers that lose a rate of their own because it was not typed again."""
     kept = {each.broker for each in new.brokers}
     lost = [e.broker for e in old.brokers if e.broker not in kept and e.bytes_s != new.every]
     if lost:

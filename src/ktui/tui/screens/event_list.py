@@ -304,7 +304,6 @@ class EventRows:
         self._groups: list[list[Event]] = []
         self._heights: list[int] = []
         self._unfolded: dict[int, Event] = {}
-        """The first events of the unfolded groups, by their identity."""
         self.rows: list[EventRow] = []
         self._width = 0
 

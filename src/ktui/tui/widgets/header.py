@@ -257,7 +257,6 @@ def _of_runs(status: Status) -> Iterator[str]:
 
 
 def _beside(status: Status) -> Iterator[str]:
-    """Count the moves beside the run, those of other runs under their names."""
     yield from _of_runs(status)
     if others := status.foreign - sum(status.foreign_of_runs.values()):
         yield figures.as_count(others, "foreign move")
@@ -291,7 +290,6 @@ def _sums(status: Status) -> Iterator[HeaderPart]:
 
 
 def _eta(left: Span | None, now: datetime) -> HeaderPart:
-    """Show when all will have caught up; stalled partitions make that unknown."""
     if left is None:
         return HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), 5)
     low, middle, high = (

@@ -92,7 +92,6 @@ class Services:
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...] | None:
-        """The actions whose keys make room first; None for the footer's own choice."""
         return None
 
     def works(self, action: str) -> bool:
@@ -100,7 +99,6 @@ class Services:
         return True
 
     def words_of_key(self, action: str, words: str) -> str:
-        """Return what a key does now, where that differs from its usual words."""
         del action
         return words
 
@@ -129,7 +127,6 @@ class Services:
 
     @property
     def cancel_gate(self) -> str:
-        """The person who shut the cluster's cancel gate; empty while it is open."""
         return ""
 
     @property
@@ -152,7 +149,6 @@ class Services:
 
     @property
     def proven_empty(self) -> Mapping[int, datetime]:
-        """The brokers that were last proven to be empty, with the time of the proof."""
         return {}
 
     def prove_empty(self, broker: int) -> None:

@@ -169,7 +169,6 @@ def _reduced(status: Status) -> Iterator[Trouble]:
 
 
 def _denied(status: Status) -> Iterator[Trouble]:
-    """Yield what may not be read, each with the permission to grant."""
     failures = () if status.last is None else status.last.failures
     by_operation: dict[Operation, list[Failure]] = {}
     for failure in failures:

@@ -247,7 +247,6 @@ class BrokersScreen(Screen[None]):
 
     @on(Resize)
     def _redraw(self, _: Any = None) -> None:
-        """Rebuild the table: its columns follow the width, its colours the theme."""
         table = self._table
         broker = self.selected
         self._columns = columns_that_fit(self._views.values(), self.size.width)
@@ -279,27 +278,26 @@ class BrokersScreen(Screen[None]):
 
     def _draw_rows(self) -> None:
         table, broker = self._table, self.selected
-        removed, added = (
-            self._drawn.keys() - self._views.keys(),
-            self._views.keys() - self._drawn.keys(),
-        )
+        removed = self._drawn.keys() - self._views.keys()
+        added = self._views.keys() - self._drawn.keys()
         for each in removed:
             table.remove_row(str(each))
             del self._drawn[each]
         for each in sorted(added):
             table.add_row(*(Text() for _ in self._columns), key=str(each))
             self._drawn[each] = [[] for _ in self._columns]
+        stale = services(self).outage is not None
         for each, view in self._views.items():
-            self._draw_row(each, view)
+            self._draw_row(each, view, stale=stale)
         if removed or added:
             table.sort(key=lambda row: int(row[0].plain))
             self._restore_cursor(broker)
 
-    def _draw_row(self, broker: int, view: BrokerView) -> None:
+    def _draw_row(self, broker: int, view: BrokerView, *, stale: bool) -> None:
         drawn = self._drawn[broker]
         for place, column in enumerate(self._columns):
             pieces = _fitted(column.cell(view), column)
-            pieces = faded(pieces) if services(self).outage is not None else pieces
+            pieces = faded(pieces) if stale else pieces
             if pieces != drawn[place]:
                 drawn[place] = pieces
                 cell = _text(pieces, self.app.theme_variables)

@@ -203,7 +203,6 @@ class MapModel:
         context: RowContext,
         touched: Collection[TopicPartition] = (),
     ) -> tuple[MapModel, set[str] | None]:
-        """Return the model after `update`, and what that returns; this one stays."""
         later = copy.copy(self)
         codes = {topic: each.copy() for topic, each in self._codes.items()}
         vars(later).update(_codes=codes, counts=self.counts.copy())

@@ -103,7 +103,6 @@ def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:
 
 
 def _seen_minutes(slots: list[float | None]) -> list[float | None]:
-    """Leave out the minutes before the first that anything is known of."""
     first = next((place for place, value in enumerate(slots) if value is not None), len(slots))
     minutes = max(1, -(-(len(slots) - first) // _SLOTS_A_MINUTE))
     return slots[-minutes * _SLOTS_A_MINUTE :]
@@ -112,7 +111,6 @@ def _seen_minutes(slots: list[float | None]) -> list[float | None]:
 def _brokers(
     last: Observation | None, loads: Mapping[int, BrokerLoad], width: int, most: int
 ) -> list[list[Piece]]:
-    """Draw the brokers by id; where not all fit, those with the most traffic."""
     if last is None:
         return []
     views = list(broker_views(last, loads).values())

@@ -179,7 +179,6 @@ def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
 
 
 def _with_run(timeline: Timeline, of_run: RunDetail) -> Timeline:
-    """Use the original, the goal and the events of the whole move, not those of one step."""
     track, state = of_run.track, timeline.state
     destination = find_goal(track, track.replicas, state.isr, state.leader)
     return msgspec.structs.replace(

@@ -42,7 +42,6 @@ _EXPLAINED = {
     Phase.CHANGED_ELSEWHERE: "ended on replicas that are neither its target nor its original",
     Phase.TOPIC_GONE: "the topic was deleted",
 }
-"""The meaning of a phase, in the words beside it."""
 _LEAST_WIDTH = 40
 
 

@@ -55,7 +55,6 @@ class PreviewPane(Widget):
         in_run: Sequence[ColouredLine] = (),
         change: BeforeAfter | None = None,
     ) -> None:
-        """Show another preview, and what happens in the run; a sketch stays until there is one."""
         self._preview, self._outdated = preview, ""
         self._in_run, self._change = in_run, change
         if preview is not None:

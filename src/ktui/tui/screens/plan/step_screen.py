@@ -213,7 +213,6 @@ class StepScreen(Screen[ResultT], ReportsOwnErrors):
         raise NotImplementedError
 
     def sections(self, step: str) -> Sequence[PreviewSection]:
-        """Return the sections of the preview below a step, in a terminal with little room."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------- the steps

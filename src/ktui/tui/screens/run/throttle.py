@@ -147,21 +147,14 @@ class ThrottleScreen(RunChangeScreen):
         run, words = attached.run, attached.status.throttle.words
         self.entitle(f"throttle of run {attached.name}")
         self.query_one("#throttle-now", Static).update(f"in force: {words}")
-        rows = throttle_table(rates_now(run, attached.inflows), self.line_cells - 2)
-        lists = Content.styled(lists_in_words(run), "$dim")
-        lines = [*self._objective(run), *rows, lists]
+        width, objective = self.line_cells - 2, run.throttled.rates.objective
+        lines = throttle_table(rates_now(run, attached.inflows), width)
+        lines.append(Content.styled(lists_in_words(run), "$dim"))
+        if objective is not None and not run.ended:
+            held = objective_table(objective, run.throttled.held_at, width)
+            lines = [*held, Content(""), *lines]
         self.query_one("#throttle-rates", Static).update(Content("\n").join(lines))
         self._show_effect()
-
-    def _objective(self, run: Run) -> list[Content]:
-        throttled = run.throttled
-        if throttled.rates.objective is None or run.ended:
-            return []
-        width = self.line_cells - 2
-        return [
-            *objective_table(throttled.rates.objective, throttled.held_at, width),
-            Content(""),
-        ]
 
     @on(Resize)
     def _fit(self) -> None:

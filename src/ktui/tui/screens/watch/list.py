@@ -117,7 +117,6 @@ class PartitionList(ScrollView, can_focus=True):
         self._fold_lines: list[FoldLine] = []
         self._on_line: FoldKind | None = None
         self._unfolded_from: frozenset[TopicPartition] | None = None
-        """The rows before the operator unfolded others, until those are shown."""
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -236,7 +235,6 @@ class PartitionList(ScrollView, can_focus=True):
         *,
         kind: FoldKind | None = None,
     ) -> None:
-        """Fold and unfold rows; the cursor goes to what the operator chose."""
         self.held = self.held or kind is not None
         kind = kind or (self._on_line if self.held else None)
         self._fold_lines = lines

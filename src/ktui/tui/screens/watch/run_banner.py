@@ -228,10 +228,7 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
 
 
 def _rolling_back(status: RunStatus) -> Piece | None:
-    """Return how far a rollback that goes on has come; None where none does.
-
-    Partitions are rolled back while the run is paused too, and while a gate is shut.
-    """
+    """Partitions are rolled back while the run is paused too, and while a gate is shut."""
     left, done = status.rolling_back, status.counts.get(State.ROLLED_BACK, 0)
     if not left or status.state not in LIVE:
         return None
@@ -245,7 +242,6 @@ def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
 
 
 def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
-    """Show by when the run is to be done; prominently where it cannot be."""
     chosen, by = status.throttle.chosen, status.schedule.by
     if by is None or status.state is RunState.ENDED:
         return

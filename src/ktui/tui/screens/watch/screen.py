@@ -312,13 +312,11 @@ class WatchScreen(WatchScreenBase):
         folded = self._fold_lines()
         partitions.show_fold_lines(folded)
         if not partitions.arranging:
-            self._draw_emptiness(empty=not partitions.arrangement.rows and not folded)
-
-    def _draw_emptiness(self, *, empty: bool) -> None:
-        self.set_class(empty, "-empty")
-        if empty:
-            text = empty_state_text(self._emptiness())
-            set_text(self.query_one("#empty Static", Static), text, wraps=True)
+            empty = not partitions.arrangement.rows and not folded
+            self.set_class(empty, "-empty")
+            if empty:
+                text = empty_state_text(self._emptiness())
+                set_text(self.query_one("#empty Static", Static), text, wraps=True)
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:

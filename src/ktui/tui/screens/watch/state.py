@@ -90,7 +90,6 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
 
 
 def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
-    """Return the stall of somebody else's move, which the state column leaves out."""
     if timeline.stall is None:
         return None
     age = figures.as_age(context.now_s - timeline.stall.since_s)

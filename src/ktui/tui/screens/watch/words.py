@@ -227,7 +227,6 @@ class RowContext(msgspec.Struct, frozen=True):
         return track if track is not None and reported_by_run(track, timeline) else None
 
     def elsewhere(self, timeline: Timeline) -> MovedElsewhere | None:
-        """Return the other run that moves the partition, now that the one shown has ended."""
         return None if self.run is None else self.run.elsewhere.get(timeline.tp)
 
     def stalled_s(self, track: Track) -> float | None:
