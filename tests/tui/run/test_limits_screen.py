@@ -24,6 +24,15 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: 
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
 
 
+async def test_what_is_in_flight_is_counted_by_rack(tmp_path: Path) -> None:
+    racks = {broker: f"r{broker}" for broker in range(1, 10)}
+    cluster = a_quiet_cluster(*NAMES, messages=100_000, racks=racks)
+    limits = Limits(replicas=1, partitions=2)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+        await watch.press("l")
+        assert watch.dialog_line("Z per rack").split()[3:][:4] == ["none", "2", "in", "rack"]
+
+
 async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:

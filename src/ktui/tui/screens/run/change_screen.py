@@ -323,7 +323,8 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
     begun = [(t, t.step.begun) for t in run.tracks_in_flight.values() if t.step is not None]
     used = Usage()
     for track, step in begun:
-        used.count(demand_of(track.tp, step.move.step, step.leader, weight=track.planned.weight))
+        weight = track.planned.weight
+        used.count(demand_of(track.tp, step.move.step, step.leader, run.racks, weight=weight))
     return {
         "replicas": f"{max((len(step.adding) for _, step in begun), default=0):,}",
         "partitions": f"{run.in_flight:,}",
