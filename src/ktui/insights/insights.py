@@ -190,11 +190,7 @@ _OF_BROKERS = "brokers"  # the limits of single brokers are no options of a new 
 
 
 def limit_options(limits: Limits) -> Options:
-    """Return the options that a new run needs for these limits, but for those of single brokers.
-
-    Named are all that differ from Kafka's own tool, and from the defaults of `ktui start` with
-    these.
-    """
+    """Return the options, but of brokers, by which `ktui start` comes to these limits."""
     chosen = _by_option(limits)
     named = {name: value for name, value in chosen.items() if value != _KAFKAS[name]}
     defaults = _by_option(default_limits(named))

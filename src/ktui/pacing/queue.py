@@ -210,11 +210,7 @@ class Copies(NamedTuple):
 
 
 def bytes_ahead(partitions: Sequence[Copies]) -> list[int]:
-    """Return, for each partition, the bytes by which it goes before others; 0 for most.
-
-    A partition goes ahead if its leader sends more than a twentieth of all that the busiest broker
-    sends and receives. At most twenty partitions of a leader do.
-    """
+    """Return by how many bytes each goes first: those of over a twentieth of the busiest broker."""
     least = max(_bytes_by_broker(partitions).values(), default=0) / _TWENTIETH
     return [each.bytes if each.bytes > least else 0 for each in partitions]
 

@@ -24,11 +24,7 @@ def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool
 
 
 def adds_below_min_isr(now: Situation, most: int) -> Brokers:
-    """Return the replicas to add where too few are in sync, in FTR's order.
-
-    KIP-435 adds "that many replicas that is enough to fulfil the min.insync.replicas requirement,
-    even if it exceeds the limit on parallel replica reassignments".
-    """
+    """Return the replicas to add where too few are in sync, beyond R if need be (KIP-435)."""
     lacking = now.min_isr - len(now.isr)
     return now.missing[: max(most, lacking)] if lacking > 0 else ()
 
@@ -191,11 +187,7 @@ def enough_in_sync(now: Situation, most: int, *, elects: bool) -> RuleResult:
 
 
 def leader_first(now: Situation) -> RuleResult:
-    """Elect FTR's first replica before anything else, adding it first if necessary.
-
-    "In the first step we'll elect the new preferred leader (if the reassignment requires it) to
-    unload pressure from the current leader" (KIP-435).
-    """
+    """Elect FTR's first replica before all else, to unload the leader; add it first (KIP-435)."""
     if now.first in now.missing:
         return step_or_blocked(now, (now.first,), elects=True, final_order=True)
     if now.can_lead and not now.leads:

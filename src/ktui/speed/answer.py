@@ -92,11 +92,7 @@ class HowLong(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def how_long_text(answer: HowLong, *, left: bool = False) -> str:
-    """Return the answer as a sentence: how long, on what grounds, and what sets the pace.
-
-    `about 41 min (35 to 52), by 3 earlier runs; broker 5 receives the most`, or of the rest of a
-    run (`left`) `about 41 min left (35 to 52), by this run`.
-    """
+    """Return how long, on what grounds and what sets the pace; `left` of a run under way."""
     return "".join(how_long_parts(answer, left=left))
 
 

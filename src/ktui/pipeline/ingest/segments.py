@@ -53,11 +53,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
-    """Find segments in files and folders, however deep, at paths or URIs.
-
-    Those that a dead recorder left behind on this machine are completed first. Raises
-    PipelineProblem for a place that does not exist.
-    """
+    """Find segments at paths or URIs, however deep; complete the abandoned ones here first."""
     files: dict[str, ListedFile] = {}
     problems: list[str] = []
     unfinished = 0

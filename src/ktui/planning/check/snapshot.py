@@ -252,11 +252,7 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
 async def read_with_log_dirs(
     reader: ClusterReader, sized: Collection[TopicPartition] | None
 ) -> PlacementAnswer:
-    """Read a placement, with all live brokers' answers about log dirs; the silent are not cordoned.
-
-    `sized` are the partitions to report, None for all. Raises ClusterError where brokers, topics or
-    reassignments cannot be read.
-    """
+    """Read all partitions, and log dirs with the `sized` (None: all); silent ones are open."""
     cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
     (answers, failures), states = await asyncio.gather(
         _log_dirs(reader, cluster, sized), _partitions(reader)

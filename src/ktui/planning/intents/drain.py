@@ -35,11 +35,7 @@ def drain(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
 
 
 def swap(layout: Layout, old: int, new: int, wishes: Wishes) -> MadePlan:
-    """Make a plan by which a broker takes over what another one holds, in its places of the lists.
-
-    A replica goes elsewhere, as in a drain, where the new broker has one of the partition already,
-    has no room, or is on a rack that the partition is on. Raises CannotMake.
-    """
+    """Let a broker take over another's replicas, in its places where it can, or CannotMake."""
     gone = check_brokers(layout, [old], leaving=True)
     check_targets(layout, [new])
     if old == new:

@@ -74,11 +74,7 @@ class LayoutAnswer(msgspec.Struct, frozen=True):
 
 
 async def read_layout(reader: ClusterReader) -> LayoutAnswer:
-    """Read what a plan is made from, or raise ClusterError.
-
-    A broker that does not report its log dirs counts as not cordoned, and is a failure of the
-    answer: its room is unknown, and so are the sizes that only it reports.
-    """
+    """Read a layout; brokers that do not report log dirs are failures, and not cordoned."""
     answer = await read_with_log_dirs(reader, None)
     placement, log_dirs = answer.placement, answer.log_dirs
     disks = {broker: disk_of(log_dirs[broker].log_dirs) for broker in sorted(log_dirs)}

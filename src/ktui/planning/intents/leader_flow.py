@@ -159,11 +159,7 @@ class LeaderFlow:
 
 
 def leaders(layout: Layout, wishes: Wishes) -> MadePlan:
-    """Make a plan by which each broker is the preferred leader of its share of the partitions.
-
-    Only the order of replicas changes, of as few partitions as possible. The share is by weight, up
-    to the next whole number, of partitions in the wishes' topics. Raises CannotMake if all do so.
-    """
+    """Let each broker lead its weighted share of the wishes' topics, or raise CannotMake."""
     return even_leaders(layout, wishes, layout.pool.online, tolerance=0)
 
 

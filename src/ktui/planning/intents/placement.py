@@ -40,11 +40,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placement(layout: Layout, rules: Sequence[Rule], wishes: Wishes) -> MadePlan:
-    """Make a plan by which topics are placed by the first rule whose pattern they match.
-
-    Topics without a rule stay, and as few replicas move as the rules need. Raises CannotMake for a
-    wrong static list, or if all topics are placed so.
-    """
+    """Place topics by the first rule whose pattern they match, or raise CannotMake."""
     for rule in rules:
         _check(layout, rule)
     draft = Draft(layout, wishes)

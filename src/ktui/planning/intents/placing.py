@@ -18,11 +18,7 @@ _MOST_CHECKS = 1_000_000
 def best_broker(
     draft: Draft, tp: TopicPartition, old: int | None, least_racks: int | None = None
 ) -> int | None:
-    """Return the broker that a replica goes to, or None if there is none with room.
-
-    It goes to a rack that the partition lacks, then to the broker with the fewest replicas of the
-    topic, then the fewest bytes by weight.
-    """
+    """Choose a broker on a lacking rack, with few replicas of the topic, then few bytes; or None."""
     layout, others = draft.layout, [broker for broker in draft.lists[tp] if broker != old]
     of_rack, of_topic, held = layout.pool.racks, draft.of_topic[tp.topic], draft.bytes
     least = draft.least_racks(tp) if least_racks is None else least_racks
@@ -189,11 +185,7 @@ def obstacle(
 
 
 def rack_repair(layout: Layout, wishes: Wishes) -> MadePlan:
-    """Make a plan by which partitions get as many racks as there are replicas and racks for.
-
-    Only replicas that share a rack move: rather one that is down, out of sync or not the preferred
-    leader. Raises CannotMake without racks, or if nothing is to be done.
-    """
+    """Move only replicas that share a rack, to others that lack the partition, or CannotMake."""
     draft = Draft(layout, wishes)
     if len(draft.racks(draft.targets)) < 2:  # noqa: PLR2004 - with one rack there is no choice
         raise CannotMake(

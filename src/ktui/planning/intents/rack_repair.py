@@ -30,11 +30,7 @@ _Targets = Mapping[TopicPartition, Brokers]
 def replication_factor(
     layout: Layout, topics: Collection[str], factor: int, wishes: Wishes
 ) -> MadePlan:
-    """Make a plan by which every partition of topics gets so many replicas, at least 1.
-
-    The rules are those of `change_replication_factor`. Where the broker that they choose has no
-    room, the replica goes to the best one that has. Raises CannotMake.
-    """
+    """Give topics so many replicas by `change_replication_factor`, where room is; or CannotMake."""
     check_factor(factor)
     check_topics(layout, sorted(topics))
     draft = Draft(layout, wishes)

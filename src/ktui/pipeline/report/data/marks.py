@@ -130,11 +130,7 @@ _EDGE_SHARE = 0.02
 
 
 def idle_spans(active: Iterable[Span], span: Span) -> list[Span]:
-    """Return the long times within a span, all in ms, in which nothing is active.
-
-    Each lasts at least an hour, and a tenth of the span, without a little time at both ends.
-    `active` may overlap, in any order.
-    """
+    """Return long idle times of a span, in ms: over an hour and a tenth, but for their edges."""
     began, ended = span
     least = max(_LEAST_MS, int((ended - began) * _LEAST_SHARE))
     found: list[Span] = []
