@@ -252,7 +252,7 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
 async def read_with_log_dirs(
     reader: ClusterReader, sized: Collection[TopicPartition] | None
 ) -> PlacementAnswer:
-    """Read all partitions, and log dirs with the `sized` (None: all); silent ones are open."""
+    """Read all partitions, and log dirs with the `sized` (None: all), where brokers answer."""
     cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
     (answers, failures), states = await asyncio.gather(
         _log_dirs(reader, cluster, sized), _partitions(reader)

@@ -18,7 +18,7 @@ _MOST_CHECKS = 1_000_000
 def best_broker(
     draft: Draft, tp: TopicPartition, old: int | None, least_racks: int | None = None
 ) -> int | None:
-    """Choose a broker on a lacking rack, with few replicas of the topic, then few bytes; or None."""
+    """Choose a broker on a lacking rack, then with few replicas of the topic, then few bytes."""
     layout, others = draft.layout, [broker for broker in draft.lists[tp] if broker != old]
     of_rack, of_topic, held = layout.pool.racks, draft.of_topic[tp.topic], draft.bytes
     least = draft.least_racks(tp) if least_racks is None else least_racks
