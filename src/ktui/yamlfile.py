@@ -46,8 +46,7 @@ _OTHER_FIX = "check the indentation, the quotes and the brackets there"
 _FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`(?: as a key)?, got `(?:int|float|bool|date)`")
 _LONGEST_NUMBER = 40
 _LARGE = 100_000  # characters; a text of more is a large one
-MOST = 200_000
-"""Most values in a file: a few lines of anchors and aliases can expand to any number."""
+MOST = 200_000  # most values in a file: a few lines of anchors and aliases can expand to any number
 
 
 class YamlFile:

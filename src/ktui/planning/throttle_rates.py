@@ -88,8 +88,7 @@ EXPECTED = (
     "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, one for all of them "
     "together such as total=400MB, or none"
 )
-WINDOW_S = 11.0
-"""Seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)."""
+WINDOW_S = 11.0  # seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)
 TOTAL, SLO = "total", "slo"
 _MOST_RATES = 3  # more rates of single brokers are described by the lowest and the highest
 _LARGEST = 2**63 - 2  # Kafka treats the next number as no throttle

@@ -52,8 +52,7 @@ BINDS = 0.7
 Throttled brokers of labs received 0.5 to 1.1. With 0.9, forecasts stay the same to a point
 (bench/forecast/ablation.py); much lower, slow brokers would count as throttled.
 """
-UNSURE = 1.15
-"""The least range of a rate to either side: runs differ more than a run's brokers do."""
+UNSURE = 1.15  # the least range of a rate to either side: runs differ more than a run's brokers do
 ONE_RUN = 0.75
 """What the range reaches beyond the rate where one run showed it; with n runs, an nth of it.
 

@@ -64,8 +64,7 @@ def replayed_rows(rows: DataFrame, table: Table) -> DataFrame:
     return fit_to_table(rows.where(F.col(kind).isNotNull()).select(f"{kind}.*"), table)
 
 
-_AT_ONCE = 10_000
-"""The most rows that are Python objects at one time: a long session has millions."""
+_AT_ONCE = 10_000  # the most rows that are Python objects at one time: a long session has millions
 
 
 def _headed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,8 +12,7 @@ from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import ROW_BYTES
 
-_AT_MOST = 2
-"""A version is written again with rows of at least the fraction 1/_AT_MOST of its own."""
+_AT_MOST = 2  # a version is written again with rows of at least the fraction 1/_AT_MOST of its own
 
 
 def versions_to_merge(

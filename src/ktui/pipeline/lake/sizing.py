@@ -19,10 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 SMALL_BYTES = 4 << 20
 """The most compressed bytes, of new recordings and what is read with them, of a small run."""
 LARGE_BYTES = SMALL_BYTES + 1
-ROW_BYTES = 10
-"""About as many bytes of recordings make a sample, or another row of a large table."""
-PARTITION_BYTES = 4 << 20
-"""On one machine a larger run has a partition for so many of these bytes."""
+ROW_BYTES = 10  # about as many bytes of recordings make a sample, or another row of a large table
+PARTITION_BYTES = 4 << 20  # on one machine a larger run has a partition for so many of these bytes
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _ONE = "1"

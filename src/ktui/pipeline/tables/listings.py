@@ -88,8 +88,7 @@ def figure_of_broker(figures: str, name: str, of: str = "broker") -> Column:
     return F.get(F.col(f"{figures}.{name}"), at.cast("int")).alias(name)
 
 
-STALLED_AFTER_MS = 30_000
-"""Missing replicas that have not grown for so long stall the partition."""
+STALLED_AFTER_MS = 30_000  # missing replicas that have not grown for so long stall the partition
 
 ADDING = "adding"
 CATCHING_UP = "catching up"

@@ -32,8 +32,7 @@ from ktui.pipeline.tables.runs import run_folds
 from ktui.pipeline.tables.windows import PARTITION, is_among, left_join_null_safe
 from ktui.pipeline.united_times import Time, united
 
-PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)
-"""The tables whose rows may be many."""
+PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)  # the tables whose rows may be many
 _WAITS = (QUEUED, ELECTING, BETWEEN)
 _LATE_MS = 2 * GAP_MS
 """A sample's figure that was not in the sample before it was read at most so long before it."""

@@ -118,8 +118,7 @@ _EVEN = 1.0 + SENDING
 _DECILES = 10
 _MOST_COPIES = 2_000
 """The latest copies of a run that tell how many its brokers had in flight: a second of work."""
-_FEW = 5
-"""With fewer ratios (one per run and broker), the range is the assumed one, no percentiles."""
+_FEW = 5  # with fewer ratios (one per run and broker), the range is the assumed one, no percentiles
 
 
 class InflowSample(msgspec.Struct, frozen=True, gc=False):

@@ -34,8 +34,7 @@ from ktui.preview.moves import Moves
 
 _PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 _USUAL_CELLS = 75  # about as many as there are in a grid of a run's own limits and throttle
-_FEW_TESTS = 10
-"""With fewer tests of the model, the least and the most count, and no percentiles."""
+_FEW_TESTS = 10  # with fewer tests of the model, the least and the most count, and no percentiles
 
 
 class RealDuration(msgspec.Struct, frozen=True):

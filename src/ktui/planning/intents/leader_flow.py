@@ -12,8 +12,7 @@ from ktui.planning.intents.made_plan import CannotMake, MadePlan, Why, Wishes, c
 from ktui.planning.intents.shares import Band, weighted_shares
 from ktui.planning.plan import join_named
 
-_GAIN = 1_000_000
-"""What one leader less outside a band counts, in changes: more than any path has."""
+_GAIN = 1_000_000  # what one leader less outside a band counts, in changes: more than any path has
 _Edge = tuple[int, int]
 _Path = list[tuple[int, int, int]]
 """Edges with their cost: from which broker, to which, for how many changes."""
