@@ -43,7 +43,7 @@ async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -
     [
         ("limits P=0", "--partitions: 0 is too small. Use a whole number from 1"),
         ("limits --partition 3", "No such option"),
-        ("schedule", "schedule: names no change. Give --window, --start-at, --while or --by"),
+        ("schedule", "schedule: nothing to change. Give --window, --start-at, --while or --by"),
         ("schedule --window 22", "--window: '22' is not a window. Give it such as 22:00-05:00"),
         ("throttle fast", "RATE: 'fast': expected a rate such as 50MB/s"),
         ("cancel a-0", "none of --stop, --rollback, --trim was given. Give one of them"),

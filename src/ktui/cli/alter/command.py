@@ -342,7 +342,7 @@ class _Alteration:
         if yes:
             return
         if self._how.json or not can_ask():
-            raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
+            raise BadInput(f"nothing was sent: ktui cannot ask without a terminal. Give {YES}")
         added = as_count(self._change.adds, "partition")
         if not click.confirm(f"Add {added} to {topic}?"):
             print_note("nothing was sent")

@@ -251,7 +251,7 @@ def command(
 
 def _confirm(broker: int) -> None:
     if not can_ask():
-        raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
+        raise BadInput(f"nothing was sent: ktui cannot ask without a terminal. Give {YES}")
     if not typed_id(broker):
         print_note("nothing was sent")
         sys.exit(BAD_INPUT)

@@ -28,8 +28,7 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Connection settings under librdkafka's names."""
     command_config: str | None = None
     """A client properties file as Kafka's own tools take it; `properties` win over it."""
-    cluster_id: str | None = None
-    """The id that the cluster has to have, or nothing is sent to it."""
+    cluster_id: str | None = None  # the id that the cluster has to have, or nothing is sent to it
     read_only: bool = False
     ownership: bool = True
     """Whether runs own the cluster for their state directory.
@@ -41,8 +40,7 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     theme: str | None = None
     limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
-    throttle: str | int | None = None
-    """The throttle of new runs, as a value of `--throttle`."""
+    throttle: str | int | None = None  # the throttle of new runs, as a value of `--throttle`
     canary: bool = False
     """Whether a canary measures the objective of new runs, unless an option names another way."""
     on_event: str | None = None
@@ -79,8 +77,7 @@ class Config(msgspec.Struct, frozen=True):
     keys: Mapping[str, tuple[str, ...]] = {}
     """The keys of actions, by the action's id; a view checks them."""
     recordings: RecordingsConfig = RecordingsConfig()
-    file: YamlFile | None = None
-    """The file as it was parsed; None where there is none."""
+    file: YamlFile | None = None  # the file as it was parsed; None where there is none
 
     def context(self, name: str) -> Context:
         """Return the named context."""

@@ -73,12 +73,9 @@ class RunNotices:
             log.warning("%s", failure)
 
 
-EVERY_S = 5.0
-"""Seconds between two writes, at least."""
-_MODE = 0o644
-"""For a collector, which is another user."""
-_LAST_S = 5.0
-"""Seconds that the last write gets when the engine ends."""
+EVERY_S = 5.0  # seconds between two writes, at least
+_MODE = 0o644  # for a collector, which is another user
+_LAST_S = 5.0  # seconds that the last write gets when the engine ends
 
 
 class RunMetrics:

@@ -229,7 +229,7 @@ def _schedule(
     changed = SetSchedule(
         start_at=_moment(START_AT, start_at),
         window=_window(window),
-        while_command=_while(while_),
+        while_command=UNSET if while_ is None else resolved_command(WHILE, while_),
         by=_by(by, within),
     )
     begins, ends = changed.start_at, changed.by
@@ -265,10 +265,6 @@ def _window(text: str | None) -> str | UnsetType:
         return "" if text == NONE else str(parse_window(text))
     except WindowProblem as problem:
         raise BadInput(f"{WINDOW}: {problem}") from None
-
-
-def _while(text: str | None) -> str | UnsetType:
-    return UNSET if text is None else resolved_command(WHILE, text)
 
 
 schedule_options = grouped("schedule", _schedule, _OPTIONS)

@@ -54,8 +54,7 @@ def _in_utc(value: Any) -> Any:
     return value
 
 
-MOST_EVENTS = 100
-"""Events in one notice, at most; its `count` has all of them."""
+MOST_EVENTS = 100  # events in one notice, at most; its `count` has all of them
 
 
 class NoticeJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,11 +65,9 @@ class NoticeJson(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str | None
     kind: NoticeKind
     at: str
-    text: str
-    """One sentence for people, with control characters escaped."""
+    text: str  # one sentence for people, with control characters escaped
     count: int
-    events: list[dict[str, Any]]
-    """The events as `ktui status RUN --events --json` prints them."""
+    events: list[dict[str, Any]]  # the events as `ktui status RUN --events --json` prints them
 
 
 def notice_json(run: Run, notice: Notice) -> bytes:

@@ -52,7 +52,7 @@ def read_lake(place: str) -> LakeSegments:
         raise BadInput(f"lake {place}: {why}") from None
     found = lake_in(folder)
     if found is None:
-        raise BadInput(f"lake {place}: there is no lake, because it has no {manifests.NAME}")
+        raise BadInput(f"{place} is not a lake: it has no {manifests.NAME}")
     return found
 
 

@@ -264,7 +264,7 @@ def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> Mad
         return made
     for line in left_lines(made.left, intent.amount(values)):
         print_note(line)
-    raise BadInput(f"{intent.words(values)}: nothing can be done, so there is no plan")
+    raise BadInput(f"{intent.words(values)}: nothing can be moved, so no plan was written")
 
 
 def in_its_order(

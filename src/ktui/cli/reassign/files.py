@@ -77,14 +77,6 @@ def _as_integer(value: object) -> int:
     return value
 
 
-def _as_integers(value: object) -> tuple[int, ...]:
-    return tuple(map(_as_integer, _as_values(value)))
-
-
-def _as_strings(value: object) -> tuple[str, ...]:
-    return tuple(map(_as_string, _as_values(value)))
-
-
 def needed(fields: Mapping[str, Any], name: str) -> object:
     """Return the value of a key that an object has to have."""
     if name not in fields:
@@ -263,10 +255,10 @@ def _reassignment_row(row: object) -> ReassignmentRow:
     tp = TopicPartition(
         _as_string(needed(fields, "topic")), _as_integer(needed(fields, "partition"))
     )
-    replicas = _as_integers(needed(fields, "replicas"))
+    replicas = tuple(map(_as_integer, _as_values(needed(fields, "replicas"))))
     if "log_dirs" not in fields:
         return ReassignmentRow(tp, replicas, (None,) * len(replicas))
-    log_dirs = _as_strings(fields["log_dirs"])
+    log_dirs = tuple(map(_as_string, _as_values(fields["log_dirs"])))
     if len(log_dirs) != len(replicas):
         raise ReassignProblem(
             f"Size of replicas list {_as_list(replicas)} is different from size of log dirs list "

@@ -41,7 +41,6 @@ from ktui.cluster.settings import (
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import OwnedElsewhere
-from ktui.execution.run.run import Run
 from ktui.ops.leftovers import WATCHED_S, FoundThrottle, Leftovers, ThrottleReason
 from ktui.planning.plan import join_named, join_some
 from ktui.quantities import as_count
@@ -198,17 +197,13 @@ def clear_throttles(
 def _settled(place: RunsPlace, listed: Collection[TopicPartition]) -> set[SettingKey]:
     put_back: set[SettingKey] = set()
     for run in [*left_runs(place)]:
-        if _all_go_on(run, listed):
+        if run.submitted and run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight):
             continue
         try:
             put_back |= {*settle(place, run.name)[1]}
         except OwnedElsewhere as owned:  # another call settles it
             print_note(str(owned))
     return put_back
-
-
-def _all_go_on(run: Run, listed: Collection[TopicPartition]) -> bool:
-    return run.submitted and run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight)
 
 
 async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:

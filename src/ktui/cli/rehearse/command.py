@@ -96,7 +96,8 @@ class _RehearseOptions(RunChoices, frozen=True, kw_only=True):
                 raise BadInput(f"{option}: a twin does not change its figure. Use --canary instead")
         if self.schedule.while_command:
             raise BadInput(
-                f"{WHILE}: a rehearsal runs no command, for its time is not yours. Leave it out"
+                f"{WHILE}: a rehearsal runs in simulated time and cannot run a command. Leave it "
+                "out"
             )
         new = self.new_run(
             context, default_name(path), plan, plan_name=clean(path.name), allowed=allowed

@@ -72,7 +72,9 @@ def _list(state: StateDir, *, json: bool) -> None:
 def _why_none(state: StateDir) -> str:
     """Return why no run is listed: a state directory that was mistyped has none, either."""
     if not state.path.exists():
-        return f"No runs: there is no folder {state.path}. A start makes it: ktui start PLAN"
+        return (
+            f"No runs: there is no folder {state.path}. The first run creates it: ktui start PLAN"
+        )
     if not state.runs.exists() and any(state.path.iterdir()):
         return f"No runs: ktui has never run a plan in {state.path}. Name another: --state-dir DIR"
     return f"No runs in {state.path} yet. Start one: ktui start PLAN"

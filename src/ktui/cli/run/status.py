@@ -67,14 +67,11 @@ from ktui.execution.run.tool_plans import tool_commands
 from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_count, as_duration, as_rate
 
-_MOST_BROKERS = 5
-"""The brokers that are shown with their rate under an objective."""
+_MOST_BROKERS = 5  # the brokers that are shown with their rate under an objective
 
-MOST_ROWS = 40
-"""Rows shown of the partitions that wait, and of those that were cancelled."""
+MOST_ROWS = 40  # rows shown of the partitions that wait, and of those that were cancelled
 
-MOST_NOTES = 5
-"""The last notes shown; `--events` has them all."""
+MOST_NOTES = 5  # the last notes shown; `--events` has them all
 
 
 def status_text(run: RunDetails, state: StateDir) -> str:
@@ -315,8 +312,7 @@ def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
 
 
 _POLL_S = 0.5
-PROGRESS_S = 30.0
-"""Seconds between two lines of progress, at least."""
+PROGRESS_S = 30.0  # seconds between two lines of progress, at least
 
 
 class RunLines:

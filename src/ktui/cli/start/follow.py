@@ -142,8 +142,7 @@ class _Following:
         self._clock: Clock = SystemClock()
         self._line = ProgressLine()
         self._warnings = WarningReader(engine.run.log)
-        self._pause_asked: int | None = None
-        """The number of our pause command."""
+        self._pause_asked: int | None = None  # the number of our pause command
         earlier = EarlierRuns.beside(engine.run)
         self._progress = ProgressAsSeen(RunClient(engine.run), earlier, self._clock)
 

@@ -57,7 +57,7 @@ def _throttle(*, rate: str) -> RunChange:
 @schedule_options
 def _schedule(*, schedule: SetSchedule) -> RunChange:
     if schedule == SetSchedule():
-        raise BadInput("schedule: names no change. Give --window, --start-at, --while or --by")
+        raise BadInput("schedule: nothing to change. Give --window, --start-at, --while or --by")
     return schedule
 
 

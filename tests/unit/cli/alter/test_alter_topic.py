@@ -85,7 +85,7 @@ def test_a_person_is_asked_before_partitions_are_added(sandbox: AlterSandbox) ->
 
 
 def test_a_script_has_to_say_yes(sandbox: AlterSandbox) -> None:
-    expected = "nothing was sent: there is no one to ask. Give --yes"
+    expected = "nothing was sent: ktui cannot ask without a terminal. Give --yes"
 
     assert sandbox.alter_refusal(*SIX) == expected
     sandbox.asked(lambda _: True)

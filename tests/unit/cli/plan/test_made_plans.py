@@ -466,7 +466,7 @@ def test_the_json_of_a_plan_has_every_field_of_the_contract() -> None:
         (("drain", "3", "--exclude", "zzz*"), "--exclude: no topic matches 'zzz*'"),
         (("drain", "3", "--max-bytes", "many"), "--max-bytes: expected a size"),
         (("drain", "3", "--max-moves", "-1"), "-1 is not in the range"),
-        (("drain", "3", "--max-moves", "0"), "nothing can be done, so there is no plan"),
+        (("drain", "3", "--max-moves", "0"), "nothing can be moved, so no plan was written"),
         (("drain", "3", "--weight", "6"), "give a broker and its weight"),
         (("drain", "3", "--weight", "77=2"), "--weight: the cluster has no broker 77"),
         (("spread", "--within", "ten"), "--within: expected a share such as 30%"),

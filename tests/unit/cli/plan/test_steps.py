@@ -119,6 +119,7 @@ def test_every_limit_has_an_option_of_its_name(plan_sandbox: PlanSandbox) -> Non
     given = {
         "replicas": 2,
         "partitions": 3,
+        "per_rack": 13,
         "leader_movements": 4,
         "replica_movements": 5,
         "per_broker": 6,

@@ -229,7 +229,7 @@ def test_an_empty_folder_that_a_killed_pruning_left_is_removed(recordings: Recor
         (("--keep", "much"), "--keep: expected a size"),
         (("--older-than", "old"), "--older-than: expected a time"),
         (("--keep", "0", "--lake", "hdfs://n/lake"), "Copy the lake's ktui-lake.json"),
-        (("--keep", "0", "--lake", "nowhere"), "lake nowhere: there is no lake"),
+        (("--keep", "0", "--lake", "nowhere"), "nowhere is not a lake: it has no"),
         (("--keep", "0", "--recordings", "nowhere"), "nowhere: there is no such folder"),
     ],
 )

@@ -70,7 +70,7 @@ def row(text: str, name: str) -> str:
 
 def test_ktui_runs_without_a_run_shows_how_to_start_one(here: StateDir) -> None:
     assert runs(here).stdout == (
-        f"No runs: there is no folder {here.path}. A start makes it: ktui start PLAN\n"
+        f"No runs: there is no folder {here.path}. The first run creates it: ktui start PLAN\n"
     )
     assert json.loads(runs(here, "--json").stdout)["runs"] == []
     assert not here.path.exists()
