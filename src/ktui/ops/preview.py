@@ -116,7 +116,14 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
             cluster_id=cluster_id,
             permitted=permitted,
             obstacles=obstacles,
-            standing=(*(_other_run(words) for words in found if words), *standing),
+            standing=(
+                *(
+                    Finding(Severity.WARNING, FindingKind.OTHER_RUN, (), why)
+                    for why in found
+                    if why
+                ),
+                *standing,
+            ),
             prior=await asyncio.to_thread(EarlierRuns(self.state), cluster_id),
             throttled_by=_throttled_by(runs) if starts_later else "",
         )
@@ -126,10 +133,6 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         obstacles = facts.obstacles or await read_obstacles(self.permits, canary)
         seen = await measure_inbound(self.reader, plan, facts.seen, self.clock)
         return msgspec.structs.replace(facts, seen=seen, obstacles=obstacles)
-
-
-def _other_run(words: str) -> Finding:
-    return Finding(Severity.WARNING, FindingKind.OTHER_RUN, (), words)
 
 
 def _throttled_by(runs: Sequence[tuple[Run, Holder | None]]) -> str:
@@ -155,7 +158,7 @@ def _refused(
 def _live(run: Run) -> str:
     return (
         f"run {run.name} is live on this cluster. Add the plan to it with ktui add {run.name} "
-        "PLAN, wait for its end, or start beside it with --concurrent"
+        "PLAN, wait for its end, or start a second run with --concurrent"
     )
 
 

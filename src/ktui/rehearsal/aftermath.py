@@ -44,7 +44,7 @@ class BrokerPeak(msgspec.Struct, frozen=True):
 
 
 class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which copies onto a broker made no headway, or too little."""
+    """A time in which copies onto a broker made no progress, or too little."""
 
     kind: StallKind
     cause: Cause

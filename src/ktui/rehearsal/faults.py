@@ -30,7 +30,7 @@ class FaultProblem(ValueError):
     """A fault that cannot be used; the message names the mistake and the fix."""
 
 
-class Moment(msgspec.Struct, frozen=True):
+class FaultMoment(msgspec.Struct, frozen=True):
     """When a fault happens: at a share of the work, or so long after the start of the run."""
 
     share: float | None = None  # of the plan's bytes copied; without bytes, of its partitions
@@ -41,7 +41,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happens to the twin while the plan is carried out."""
 
     text: str  # as written, cleaned for the terminal
-    at: Moment
+    at: FaultMoment
     acts: tuple[tuple[float, OutsideEvent], ...]  # each so many seconds after the fault's moment
 
 
@@ -53,7 +53,7 @@ def parse_fault(text: str, spec: ClusterSpec, *, now_s: float | None = None) -> 
     match = _AT.fullmatch(text.strip())
     if match is None and now_s is None:
         raise FaultProblem("it has no time. End it with `at 40%` of the work, or `at 10m`")
-    at = Moment(after_s=now_s) if match is None else _moment(match["when"])
+    at = FaultMoment(after_s=now_s) if match is None else _moment(match["when"])
     verb, _, rest = (text if match is None else match["what"]).strip().partition(" ")
     return Fault(text=clean(text.strip()), at=at, acts=_acts(verb, rest, spec))
 
@@ -80,11 +80,11 @@ class _Malformed(Exception):
     """The words after the verb do not have its form."""
 
 
-def _moment(text: str) -> Moment:
+def _moment(text: str) -> FaultMoment:
     try:
         if text.endswith("%"):
-            return Moment(share=float(parse_quantity(Share, text)))
-        return Moment(after_s=float(parse_quantity(Seconds, text)))
+            return FaultMoment(share=float(parse_quantity(Share, text)))
+        return FaultMoment(after_s=float(parse_quantity(Seconds, text)))
     except ValueError:
         raise FaultProblem(
             f"{clean(text)!r} is not a time. Use a share of the work such as 40%, at most 100%, or"

@@ -26,7 +26,7 @@ from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
 from ktui.rehearsal.aftermath import EndedBy, Played
 from ktui.rehearsal.faults import Fault, FaultProblem, parse_fault
-from ktui.rehearsal.stage import Foresight, Stage
+from ktui.rehearsal.stage import FaultStage, Foresight
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.producers import Producers
@@ -71,7 +71,7 @@ async def play(
     source: ObservationSource = observer
     if recorder is not None:
         source = RecordingSource(observer, recorder)
-    stage = Stage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
+    stage = FaultStage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
     foresight = Foresight(stage, cluster)
     watch = _Watch(stage, clock)
     engine = Engine(
@@ -108,7 +108,7 @@ async def play(
 class _Watch:
     """Leaves a run that stands still."""
 
-    def __init__(self, stage: Stage, clock: Clock) -> None:
+    def __init__(self, stage: FaultStage, clock: Clock) -> None:
         self._stage, self._clock = stage, clock
         self.gave_up = False
 
@@ -120,7 +120,7 @@ class _Watch:
         if self._stage.awaits_faults or still_s < most_s:
             return None
         self.gave_up = True
-        return f"no headway for {as_duration(most_s)}"
+        return f"no progress for {as_duration(most_s)}"
 
 
 def _nobody(_entries: Iterable[JournalEntry]) -> None:
@@ -165,7 +165,7 @@ class _Scene(msgspec.Struct, frozen=True, kw_only=True):
     """The run under way, and what it began with."""
 
     run: Run
-    stage: Stage
+    stage: FaultStage
     began: datetime
     epochs: Mapping[TopicPartition, int]
 
@@ -189,7 +189,7 @@ class LiveRehearsal:
         """For the engine of a run: that of the rehearsal is watched, once."""
         if self._scene is not None or run.name != self._rehearsal.name:
             return source
-        stage = Stage(source, self._cluster, run, self._rehearsal.faults, timelines)
+        stage = FaultStage(source, self._cluster, run, self._rehearsal.faults, timelines)
         self._scene = _Scene(
             run=run,
             stage=stage,

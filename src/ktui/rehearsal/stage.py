@@ -57,7 +57,7 @@ _NOTICEABLE = 1 / 2_000  # the share of the plan's bytes that counts as progress
 _StallKey = tuple[StallKind, Cause, int]
 
 
-class Stage(SourceWrapper):
+class FaultStage(SourceWrapper):
     """Polls through another source, and lets faults happen: those of a share before a poll."""
 
     def __init__(

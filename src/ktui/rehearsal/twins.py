@@ -231,7 +231,9 @@ async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
         if isinstance(error, BrokenProcessPool):
             raise RunProblem(LOST_PROCESS) from None
         if isinstance(error, OSError):
-            raise RunProblem(f"the processes of the rehearsal cannot be had: {error}") from None
+            raise RunProblem(
+                f"the rehearsal could not start its worker processes: {error}"
+            ) from None
         raise
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)

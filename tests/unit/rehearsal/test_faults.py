@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import topic_resource
-from ktui.rehearsal.faults import FaultProblem, Moment, parse_fault
+from ktui.rehearsal.faults import FaultMoment, FaultProblem, parse_fault
 from ktui.simulated import layout
 from ktui.simulated.layout import OutsideEvent
 from support.rehearsal.small_twins import SPEC
@@ -17,35 +17,39 @@ MIN_ISR = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp
 @pytest.mark.parametrize(
     ("text", "moment", "acts"),
     [
-        ("kill 5 at 40%", Moment(share=0.4), [(0.0, layout.Kill(5))]),
-        ("stop 5 at 10m", Moment(after_s=600.0), [(0.0, layout.Shutdown(5))]),
-        ("  start  5  at 60% ", Moment(share=0.6), [(0.0, layout.Start(5))]),
+        ("kill 5 at 40%", FaultMoment(share=0.4), [(0.0, layout.Kill(5))]),
+        ("stop 5 at 10m", FaultMoment(after_s=600.0), [(0.0, layout.Shutdown(5))]),
+        ("  start  5  at 60% ", FaultMoment(share=0.6), [(0.0, layout.Start(5))]),
         (
             "suspend 3 for 60s at 50%",
-            Moment(share=0.5),
+            FaultMoment(share=0.5),
             [(0.0, layout.Hang(3)), (60.0, layout.Resume(3))],
         ),
-        ("suspend 3 at 1h30m", Moment(after_s=5_400.0), [(0.0, layout.Hang(3))]),
-        ("slow 3 to 20% at 1m", Moment(after_s=60.0), [(0.0, layout.Slow(3, 0.2))]),
-        ("disk 4 full at 30%", Moment(share=0.3), [(0.0, layout.FillDisk(4, 0))]),
-        ("disk 4 leave 1GB at 0%", Moment(share=0.0), [(0.0, layout.FillDisk(4, 10**9))]),
-        ("load x2 at 10m", Moment(after_s=600.0), [(0.0, layout.SetInbound("orders", 20_000.0))]),
+        ("suspend 3 at 1h30m", FaultMoment(after_s=5_400.0), [(0.0, layout.Hang(3))]),
+        ("slow 3 to 20% at 1m", FaultMoment(after_s=60.0), [(0.0, layout.Slow(3, 0.2))]),
+        ("disk 4 full at 30%", FaultMoment(share=0.3), [(0.0, layout.FillDisk(4, 0))]),
+        ("disk 4 leave 1GB at 0%", FaultMoment(share=0.0), [(0.0, layout.FillDisk(4, 10**9))]),
+        (
+            "load x2 at 10m",
+            FaultMoment(after_s=600.0),
+            [(0.0, layout.SetInbound("orders", 20_000.0))],
+        ),
         (
             "load orders x0.5 at 10m",
-            Moment(after_s=600.0),
+            FaultMoment(after_s=600.0),
             [(0.0, layout.SetInbound("orders", 5_000.0))],
         ),
-        ("delete empty at 1m", Moment(after_s=60.0), [(0.0, layout.DeleteTopic("empty"))]),
-        ("controller moves at 1m", Moment(after_s=60.0), [(0.0, layout.ChangeController())]),
+        ("delete empty at 1m", FaultMoment(after_s=60.0), [(0.0, layout.DeleteTopic("empty"))]),
+        ("controller moves at 1m", FaultMoment(after_s=60.0), [(0.0, layout.ChangeController())]),
         (
             "min.insync.replicas orders=1 at 1h",
-            Moment(after_s=3_600.0),
+            FaultMoment(after_s=3_600.0),
             [(0.0, layout.AlterConfigs((MIN_ISR,)))],
         ),
     ],
 )
 def test_a_fault_has_its_moment_and_what_happens_then(
-    text: str, moment: Moment, acts: list[tuple[float, OutsideEvent]]
+    text: str, moment: FaultMoment, acts: list[tuple[float, OutsideEvent]]
 ) -> None:
     fault = parse_fault(text, SPEC)
 

@@ -102,7 +102,7 @@ def test_a_plan_that_cannot_end_is_given_up_with_its_reasons() -> None:
 
     assert broken.ended_by is EndedBy.STANDSTILL
     assert not broken.complete
-    assert broken.why[0] == "no headway for 15m"
+    assert broken.why[0] == "no progress for 15m"
     assert any("broker 4" in why for why in broken.why[1:])
     assert broken.time_s < 60
 

@@ -64,7 +64,7 @@ from ktui.ops.broker.runs import (
     make,
     plan_text,
 )
-from ktui.ops.broker.undo import Undo, find_undo, left_as_is_lines, roll_back
+from ktui.ops.broker.undo import RunUndo, find_undo, left_as_is_lines, roll_back
 from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.made_plan import CannotMake
@@ -303,7 +303,7 @@ def undo(  # noqa: PLR0913 - an option each
     sys.exit(NOT_ALL_DONE if back.left else 0)
 
 
-def _find_undo(runs: LeftRuns, name: str) -> Undo:
+def _find_undo(runs: LeftRuns, name: str) -> RunUndo:
     found = RunClient.find(runs.state, name).read_begun()
     same_cluster = partial(check_same_cluster, runs.target)
     return runs.target.cluster.ask(

@@ -30,7 +30,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
+from ktui.execution.engine.leaving import LeaveSettled, LeaveSubmitted, LeaveWhen, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.cancel_gate import CancelGateFile
@@ -175,9 +175,9 @@ def _leave_when(leave: Leaving | None, clock: Clock) -> LeaveWhen:
         case None:
             return when_paused
         case Leaving.SUBMITTED:
-            return Submitted(clock)
+            return LeaveSubmitted(clock)
         case Leaving.SETTLED:
-            return Settled(clock)
+            return LeaveSettled(clock)
 
 
 def read_run(journal: Journal, name: str) -> Run:

@@ -15,7 +15,6 @@ from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEnt
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
 from ktui.execution.time_left.forecast import TimeLeftForecast, TimeNeeded
 from ktui.pacing.situation import Decision, Move
 from ktui.progress.memory import Health, health
@@ -95,7 +94,7 @@ def pause_after_failure(events: Iterable[AnyRunEvent], run: Run) -> list[Paused]
         return []
     states = (event for event in events if isinstance(event, StateEntered))
     lost = next((event for event in states if _is_lost(event, run)), None)
-    if lost is None or all(map(_is_submitted, run.tracks.values())):
+    if lost is None or all(t.under_way or t.state.ended for t in run.tracks.values()):
         return []
     reason = f"{lost.tp} {_LOST[lost.state]}: the rest is not submitted"
     return [Paused(by=PauseOrigin.FAILURE, reason=reason)]
@@ -104,10 +103,6 @@ def pause_after_failure(events: Iterable[AnyRunEvent], run: Run) -> list[Paused]
 def _is_lost(event: StateEntered, run: Run) -> bool:
     track = run.tracks[event.tp]
     return event.state in _LOST and track.under_way and track.cancel is None
-
-
-def _is_submitted(track: Track) -> bool:
-    return track.under_way or track.state.ended
 
 
 class CancelsByOthers:

@@ -31,7 +31,7 @@ def _ending_pause(run: Run) -> str | None:
     return next(reasons, None)
 
 
-class Submitted:
+class LeaveSubmitted:
     """Leave once Kafka has every partition's move. It completes the last ones alone (KIP-1335).
 
     A partition that cannot begin, or whose request was not answered, is waited for while others are
@@ -71,7 +71,7 @@ def _is_with_kafka(track: Track, seen: Observation) -> bool:
     return state is not None and state.reassigning and state.target == track.sent
 
 
-class Settled:
+class LeaveSettled:
     """Leave once the outcome of all that Kafka has completed is known, or after `STUCK_S`."""
 
     def __init__(self, clock: Clock) -> None:

@@ -169,7 +169,8 @@ class Waits:
         roster.add(
             WantedPartition(
                 track.tp,
-                _in_flight(track),
+                # not done while its step is in flight, whatever comes of it
+                msgspec.structs.replace(expected_situation(track), reassigning=True),
                 track.planned.size,
                 track.planned.sized,
                 track.planned.ahead,
@@ -202,10 +203,6 @@ class Waits:
         if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
             return not run.pauses.holds(track.tp)
         return track.cancel is not None and not run.pauses.stops(track.tp)
-
-
-def _in_flight(track: Track) -> Situation:
-    return msgspec.structs.replace(expected_situation(track), reassigning=True)
 
 
 def waiting_tracks(run: Run) -> list[Track]:

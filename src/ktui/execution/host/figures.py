@@ -134,7 +134,7 @@ def ask_prometheus(url: str, query: str, timeout_s: float = TIMEOUT_S) -> float:
             raise
         if time.monotonic() >= until_s:
             raise FigureProblem(late) from None
-        raise FigureProblem("--sli-prometheus: its answer is none of Prometheus") from None
+        raise FigureProblem("--sli-prometheus: the server did not answer like Prometheus") from None
     if not values:
         raise FigureProblem("--sli-prometheus: the query has no result")
     return max(values)
@@ -201,7 +201,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         raise FigureProblem(f"{name} printed {clean(text)[:60]!r}, which is no number") from None
     if not isfinite(number) or number < 0:
-        raise FigureProblem(f"{name} printed {clean(text)[:60]}, which is no figure")
+        raise FigureProblem(f"{name} printed {clean(text)[:60]}, which is not a number")
     return number
 
 

@@ -58,14 +58,10 @@ def file_system_of(path: Path) -> str | None:
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) > 2:  # noqa: PLR2004 - device, mount point, kind
-            point = Path(_ESCAPED.sub(_unescaped, fields[1]))
+            point = Path(_ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), fields[1]))
             if len(point.parts) >= longest and place.is_relative_to(point):
                 kind, longest = fields[2], len(point.parts)
     return kind
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return chr(int(match[1], 8))
 
 
 class StateDirProblem(RunRefused):

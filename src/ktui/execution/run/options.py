@@ -98,7 +98,7 @@ def parse_window(text: str) -> Window:
         raise WindowProblem(f"{text!r} is not a window. {_FIX}")
     opens, closes = _minutes(match[1], match[2]), _minutes(match[3], match[4])
     if opens is None or closes is None:
-        raise WindowProblem(f"{span!r} has a time that no clock shows. {_FIX}")
+        raise WindowProblem(f"{span!r}: one of these is not a time of day. {_FIX}")
     if opens == closes:
         raise WindowProblem(f"{span!r} has no length. {_FIX}")
     return Window(opens, closes, tuple(sorted({_day(day) for day in days})))

@@ -119,10 +119,6 @@ def _most(track: Track) -> int:
     return len(held)
 
 
-def _usual(track: Track) -> int:
-    return max(len(track.original), len(track.target))
-
-
 class Run(msgspec.Struct, eq=False):
     """All that is known of a run; an event costs the same for many partitions (but `planned`)."""
 
@@ -205,7 +201,11 @@ class Run(msgspec.Struct, eq=False):
         nothing away from them any more.
         """
         tracks = self.tracks.values()
-        return sum(_most(track) > _usual(track) for track in tracks if not track.state.ended)
+        return sum(
+            _most(track) > max(len(track.original), len(track.target))
+            for track in tracks
+            if not track.state.ended
+        )
 
     @property
     def left_to_kafka(self) -> bool:

@@ -216,7 +216,8 @@ class ThrottleLedger(msgspec.Struct):
                 self.lost.add(resource)
             self.asked[resource] = _Asked(own, before)
             for change in changes:
-                ours, adds = before[change.key], _adds(change) and not intent.puts_back
+                ours = before[change.key]
+                adds = change.op in (ConfigOp.SET, ConfigOp.APPEND) and not intent.puts_back
                 key = resource, change.key
                 if change.op is ConfigOp.APPEND:
                     self.late[key] = self.late.get(key, frozenset()) | _values(change)
@@ -284,10 +285,6 @@ def _own(setting: Setting | None) -> str | None:
 
 def _as_set(value: str | None) -> Setting | None:
     return None if value is None else Setting(value, ConfigSource.OWN)
-
-
-def _adds(change: ConfigChange) -> bool:
-    return change.op in (ConfigOp.SET, ConfigOp.APPEND)
 
 
 def _values(change: ConfigChange) -> frozenset[str]:

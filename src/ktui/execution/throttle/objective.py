@@ -160,7 +160,7 @@ class Figure(NamedTuple):
     brokers: Mapping[int, float] | None = None  # where known; None where one figure is that of all
 
 
-class Window(NamedTuple):
+class FigureWindow(NamedTuple):
     """What was copied in a window, and what somebody felt."""
 
     figure: Figure
@@ -222,7 +222,7 @@ class ObjectiveRates:
     def keep(self, brokers: Collection[int]) -> None:
         self._of = {broker: of for broker, of in self._of.items() if broker in brokers}
 
-    def window(self, window: Window) -> RateHeld:
+    def window(self, window: FigureWindow) -> RateHeld:
         """Return the rates from the end of a window on, its figure, and why they moved last."""
         figure, flows = window.figure, window.flows
         if figure.brokers is not None:
@@ -231,7 +231,7 @@ class ObjectiveRates:
         rate = self._all.window(figure.value, max(used, default=None))
         return RateHeld(rate=rate, figure=figure.value, reason=figure.problem, why=self._all.why)
 
-    def _by_broker(self, window: Window, figures: Mapping[int, float]) -> RateHeld:
+    def _by_broker(self, window: FigureWindow, figures: Mapping[int, float]) -> RateHeld:
         felt = {b: _highest(figures, b, leaders) for b, leaders in window.sources.items()}
         for broker, (value, _) in felt.items():
             self._of.setdefault(broker, _Receiver()).feel(value)
@@ -334,7 +334,7 @@ class ObjectiveKeeper:
             return []
         later = {broker for broker, count in self._run.copies.onto.items() if count > 0}
         self._rates.keep(later | sources.keys())
-        held = self._rates.window(Window(figure, sources, flows))
+        held = self._rates.window(FigureWindow(figure, sources, flows))
         self._windows += 1
         self._kept += held.figure is not None and held.figure <= objective.below
         held = msgspec.structs.replace(held, windows=self._windows, kept=self._kept)

@@ -180,18 +180,7 @@ class SettingsWriter:
             return
         self._record([Configure(changes=tuple(known), puts_back=puts_back)])
         results = await self._sent(known, until_s - self._clock.monotonic())
-        self._record(
-            [
-                Configured(
-                    resource=resource,
-                    verdict=r.verdict,
-                    code=r.code,
-                    message=r.message,
-                    node=r.node,
-                )
-                for resource, r in results.items()
-            ]
-        )
+        self._record([_answer(resource, result) for resource, result in results.items()])
         self._refresh_settings(results)
         self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
         await self._learn(known, results)
@@ -272,6 +261,16 @@ class SettingsWriter:
             before = self._rests.get(resource)
             rest_s = AGAIN_S if before is None else min(LONGEST_S, 2 * before.rest_s)
             self._rests[resource] = _Rest(rest_s, now_s + rest_s)
+
+
+def _answer(resource: ConfigResource, result: WriteResult) -> Configured:
+    return Configured(
+        resource=resource,
+        verdict=result.verdict,
+        code=result.code,
+        message=result.message,
+        node=result.node,
+    )
 
 
 def _listed(setting: Setting | None) -> frozenset[str]:

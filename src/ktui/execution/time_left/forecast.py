@@ -169,7 +169,7 @@ class TimeLeftForecast:
 
     def update(self, now: datetime, seen: Timelines) -> None:
         self._memory.at = now
-        self.headway.update(now, seen, self.time_needed().bytes_s if self.known else _no_rate)
+        self.headway.update(now, seen, self.time_needed().bytes_s if self.known else lambda _: 0.0)
 
     def time_needed(self) -> TimeNeeded:
         prior, in_force = self._prior, self._run.throttled.in_force
@@ -301,10 +301,6 @@ class TimeLeftForecast:
         cuts = quantiles(errors, n=_DECILES, method="inclusive")
         sooner, later = (1 / cuts[0]) ** _WIDER, cuts[-1] ** _WIDER
         return 1 / _bounded(sooner), _bounded(later)
-
-
-def _no_rate(_pair: Pair) -> float:
-    return 0.0
 
 
 def _bounded(factor: float) -> float:

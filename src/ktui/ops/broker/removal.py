@@ -59,7 +59,7 @@ _OVER = (State.DONE, State.TOPIC_GONE)
 T = TypeVar("T")
 
 
-class Stage(enum.StrEnum):
+class RemovalStage(enum.StrEnum):
     """A stage of a removal."""
 
     CORDON = "cordon"
@@ -71,10 +71,10 @@ class Stage(enum.StrEnum):
 
 
 REFUSED = "broker {} is cordoned, and this Kafka refuses every list of replicas that names it"
-_CORDON_FIRST = (Stage.CORDON, Stage.DEMOTE, Stage.DRAIN)
-_DEMOTE_FIRST = (Stage.DEMOTE, Stage.CORDON, Stage.DRAIN)
-_CORDON_LAST = (Stage.DEMOTE, Stage.DRAIN, Stage.CORDON)
-_TO_THE_END = (Stage.EMPTY, Stage.STOP, Stage.UNREGISTER)
+_CORDON_FIRST = (RemovalStage.CORDON, RemovalStage.DEMOTE, RemovalStage.DRAIN)
+_DEMOTE_FIRST = (RemovalStage.DEMOTE, RemovalStage.CORDON, RemovalStage.DRAIN)
+_CORDON_LAST = (RemovalStage.DEMOTE, RemovalStage.DRAIN, RemovalStage.CORDON)
+_TO_THE_END = (RemovalStage.EMPTY, RemovalStage.STOP, RemovalStage.UNREGISTER)
 
 
 class Stopped(Exception):
@@ -158,7 +158,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Whether lists may not name a cordoned broker, or perhaps not: from Kafka 4.4 on."""
         return self.cluster.refuses_cordoned is not False
 
-    def order(self, cordon: CordonState | None) -> tuple[Stage, ...]:
+    def order(self, cordon: CordonState | None) -> tuple[RemovalStage, ...]:
         """Return the stages in their order.
 
         Where Kafka refuses lists that name a cordoned broker, the cordon comes last by default: all
@@ -223,7 +223,7 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def place(stage: Stage, order: Sequence[Stage]) -> str:
+def place(stage: RemovalStage, order: Sequence[RemovalStage]) -> str:
     """Return a stage with its number in an order, as in "3/6 drain"."""
     return f"{order.index(stage) + 1}/{len(order)} {stage}"
 
@@ -253,18 +253,18 @@ class Removing:
         cordon = self._request.read_cordon() if self._is_up else None
         self._order = self._request.order(cordon)
         for stage in self._order:
-            if stage is Stage.CORDON:
+            if stage is RemovalStage.CORDON:
                 self._set_cordon()
-            elif stage is Stage.DEMOTE:
+            elif stage is RemovalStage.DEMOTE:
                 self._demote(closed=self._request.is_closed(cordon))
-            elif stage is Stage.DRAIN and self._order[:3] == _CORDON_LAST:
+            elif stage is RemovalStage.DRAIN and self._order[:3] == _CORDON_LAST:
                 self._drain_once()
         while True:
             view = self._drain()
             if self._options.until_empty:
                 down = "" if self._is_up else ", and it is down already"
                 words = f"broker {self._broker} may be stopped now{down}{_left_there(view)}"
-                self._say(Stage.STOP, words)
+                self._say(RemovalStage.STOP, words)
                 return
             if not self._is_up:
                 break
@@ -283,7 +283,7 @@ class Removing:
         self._removal = msgspec.structs.replace(self._removal, **changes)
         self._file.save(self._removal)
 
-    def _say(self, stage: Stage, words: str) -> None:
+    def _say(self, stage: RemovalStage, words: str) -> None:
         self._program.report(place(stage, self._order), words)
 
     # --------------------------------------------------------------- cordon
@@ -291,11 +291,11 @@ class Removing:
     def _set_cordon(self) -> None:
         if not self._options.cordon:
             words = "left out: until the broker stops, new topics may land on it. They are drained"
-            self._say(Stage.CORDON, f"{words} as they come")
+            self._say(RemovalStage.CORDON, f"{words} as they come")
         elif not self._is_up:
-            self._say(Stage.CORDON, "not possible: the broker is down")
+            self._say(RemovalStage.CORDON, "not possible: the broker is down")
         elif (now := self._request.read_cordon()) is not None and _has_all(now):
-            self._say(Stage.CORDON, f"the broker reports {clean(now.summary)}")
+            self._say(RemovalStage.CORDON, f"the broker reports {clean(now.summary)}")
         else:  # the claim first: it may create a topic that needs every broker
             with self._program.owned(self._cluster.cluster_id):
                 self._request.act(self._cordoned)
@@ -307,21 +307,23 @@ class Removing:
         if self._removal.cordon is None:
             self._save(cordon=CordonMemory(before.setting.own, value))
         after = await cordoner.cordon(before, value)
-        self._say(Stage.CORDON, f"{CORDONED}: {before.value} -> {value}: {clean(after.summary)}")
+        self._say(
+            RemovalStage.CORDON, f"{CORDONED}: {before.value} -> {value}: {clean(after.summary)}"
+        )
 
     # --------------------------------------------------------------- demote
 
     def _demote(self, *, closed: bool) -> None:
         if not self._options.demote:
-            self._say(Stage.DEMOTE, "left out")
+            self._say(RemovalStage.DEMOTE, "left out")
         elif not self._is_up:
-            self._say(Stage.DEMOTE, "needless: a broker that is down leads nothing")
+            self._say(RemovalStage.DEMOTE, "needless: a broker that is down leads nothing")
         elif self._removal.drains:
-            self._say(Stage.DEMOTE, "over: the replicas are being drained")
+            self._say(RemovalStage.DEMOTE, "over: the replicas are being drained")
         elif closed:
             self._leave_out_demote()
         elif (name := self._request.unfinished(self._removal.demotes)) is not None:
-            self._say(Stage.DEMOTE, f"going on with run {name}")
+            self._say(RemovalStage.DEMOTE, f"going on with run {name}")
             self._end_of(name, self._program.go_on(name))
         else:
             self._begin_demote()
@@ -331,9 +333,9 @@ class Removing:
         why = REFUSED.format(self._broker)
         name = self._request.unfinished(self._removal.demotes)
         if name is None:
-            self._say(Stage.DEMOTE, f"left out: {why}")
+            self._say(RemovalStage.DEMOTE, f"left out: {why}")
             return
-        self._say(Stage.DEMOTE, f"the rest of run {name} is called off: {why}")
+        self._say(RemovalStage.DEMOTE, f"the rest of run {name} is called off: {why}")
         run = RunClient.find(self._request.state, name).read().run
         left = [track.tp for track in run.tracks.values() if not track.state.ended]
         code = self._program.cancel(name, CancelKind.STOP, left)
@@ -344,14 +346,14 @@ class Removing:
         try:
             made = self._made(DEMOTE)
         except CannotMake:
-            self._say(Stage.DEMOTE, "the broker is the last one in every list of replicas")
+            self._say(RemovalStage.DEMOTE, "the broker is the last one in every list of replicas")
             return
         for line in left_text(made):
-            self._say(Stage.DEMOTE, line)
+            self._say(RemovalStage.DEMOTE, line)
         if made.plan.partitions:
             name = self._name(DEMOTE, self._removal.demotes)
             self._save(demotes=_with(self._removal.demotes, name))
-            self._begin(Stage.DEMOTE, DEMOTE, name, made)
+            self._begin(RemovalStage.DEMOTE, DEMOTE, name, made)
 
     # --------------------------------------------------------------- drain
 
@@ -360,7 +362,7 @@ class Removing:
         name = self._request.unfinished(self._removal.drains)
         if name is None:
             return False
-        self._say(Stage.DRAIN, f"going on with run {name}")
+        self._say(RemovalStage.DRAIN, f"going on with run {name}")
         self._end_of(name, self._program.go_on(name))
         return True
 
@@ -372,7 +374,7 @@ class Removing:
         if view.holdings.replicas:
             self._begin_drain(view)
         else:
-            self._say(Stage.DRAIN, "skipped: the broker holds no replicas")
+            self._say(RemovalStage.DRAIN, "skipped: the broker holds no replicas")
 
     def _drain(self) -> BrokerStatus:
         """Move all away, also what lands there meanwhile; return the empty broker."""
@@ -447,12 +449,12 @@ class Removing:
         except CannotMake as why:
             self._wait(f"{held_line(view)}. {why}")
         for line in left_text(made):
-            self._say(Stage.DRAIN, line)
+            self._say(RemovalStage.DRAIN, line)
         if not made.plan.partitions:
             self._wait(f"{held_line(view)}. Nothing of it can be moved now")
         name = self._name(DRAIN, self._removal.drains)
         self._save(drains=_with(self._removal.drains, name))
-        self._begin(Stage.DRAIN, DRAIN, name, made)
+        self._begin(RemovalStage.DRAIN, DRAIN, name, made)
 
     def _proven(self) -> BrokerStatus:
         """Return what the broker holds, as fresh metadata and its own disks have it.
@@ -495,16 +497,16 @@ class Removing:
         else:
             dirs = as_count(len(view.facts.log_dirs), "log dir")
             words = f"{proof}, and none is in its {dirs}"
-        self._say(Stage.EMPTY, words)
+        self._say(RemovalStage.EMPTY, words)
 
     # --------------------------------------------------------------- stop and unregister
 
     def _wait_for_stop(self, view: BrokerStatus) -> None:
         words = f"stop broker {self._broker} now{_left_there(view)}"
         if not self._program.attended:
-            self._say(Stage.STOP, f"{words}. Then call this again: {self._program.again}")
+            self._say(RemovalStage.STOP, f"{words}. Then call this again: {self._program.again}")
             raise Stopped(WAITS)
-        self._say(Stage.STOP, f"{words}. Waiting for that; Ctrl-C leaves all as it is")
+        self._say(RemovalStage.STOP, f"{words}. Waiting for that; Ctrl-C leaves all as it is")
         proven_s = time.monotonic()
         while True:
             time.sleep(POLL_S)
@@ -520,9 +522,9 @@ class Removing:
 
     def _unregister(self) -> None:
         broker = self._broker
-        self._say(Stage.STOP, f"broker {broker} is down")
+        self._say(RemovalStage.STOP, f"broker {broker} is down")
         if broker not in self._cluster.brokers and self._cluster.reports_fenced:
-            self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
+            self._say(RemovalStage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
             self._confirm_unregister()
             self._send_unregister()
@@ -533,7 +535,7 @@ class Removing:
             return
         if not self._program.attended:
             words = f"to unregister it for good: {self._program.again} --unregister"
-            self._say(Stage.UNREGISTER, words)
+            self._say(RemovalStage.UNREGISTER, words)
             raise Stopped(WAITS)
         self._program.confirm_unregister()
 
@@ -542,11 +544,13 @@ class Removing:
         try:
             kept = self._request.act(self._unregistered)
         except NotRegistered:  # the answer of an earlier call was lost
-            self._say(Stage.UNREGISTER, f"broker {broker} is not registered any more")
+            self._say(RemovalStage.UNREGISTER, f"broker {broker} is not registered any more")
         else:
-            self._say(Stage.UNREGISTER, f"broker {broker} is no longer registered: it is removed")
+            self._say(
+                RemovalStage.UNREGISTER, f"broker {broker} is no longer registered: it is removed"
+            )
             if kept is not None:
-                self._say(Stage.UNREGISTER, kept_text(broker, kept))
+                self._say(RemovalStage.UNREGISTER, kept_text(broker, kept))
 
     async def _unregistered(self, ports: ClusterPorts) -> str | None:
         program, runs_of = self._program, runs_on(self._request.state)
@@ -566,7 +570,7 @@ class Removing:
             return names[-1]
         return free_run_name(state, purpose.run_name(self._broker), self._removal.runs)
 
-    def _begin(self, stage: Stage, purpose: Purpose, name: str, made: MadePlan) -> None:
+    def _begin(self, stage: RemovalStage, purpose: Purpose, name: str, made: MadePlan) -> None:
         words = purpose.words_in_removal(self._broker)
         self._say(stage, f"run {name}: {plan_text(made)}")
         code = self._program.begin_run(name, words, made.plan)

@@ -28,7 +28,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.tool_plans import LeftAsIs, UndoPlan, undo_plan
-from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, Stage, Stopped, place
+from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, RemovalStage, Stopped, place
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import CannotMake, Wishes
@@ -36,7 +36,7 @@ from ktui.planning.plan import join_some
 from ktui.preview.text import finding_text, time_text
 from ktui.quantities import as_count
 
-Line = tuple[Stage | None, str]  # without a stage, a finding about the run before
+Line = tuple[RemovalStage | None, str]  # without a stage, a finding about the run before
 
 
 class RemovalPreview:
@@ -63,11 +63,11 @@ class RemovalPreview:
         removal = self._removal
         demotes, drains = ((), ()) if removal is None else (removal.demotes, removal.drains)
         for stage in self._order:
-            if stage is Stage.CORDON:
+            if stage is RemovalStage.CORDON:
                 yield stage, cordon
-            elif stage is Stage.DRAIN:
+            elif stage is RemovalStage.DRAIN:
                 yield from self._run(stage, DRAIN, layout, drains)
-            elif stage is Stage.DEMOTE:
+            elif stage is RemovalStage.DEMOTE:
                 if not self._options.demote or not self._is_up or drains:
                     yield stage, "left out"
                 elif self._closed:
@@ -81,13 +81,16 @@ class RemovalPreview:
                 f"not reached while {replicas} {verb}, as said above: the removal then waits for "
                 "you, with exit code 3, and goes on below once that is mended"
             )
-            yield Stage.EMPTY, words
+            yield RemovalStage.EMPTY, words
         else:
             of_disks = " and by its own log dirs" if self._is_up else ""
-            yield Stage.EMPTY, f"to be proven by metadata that is known to be current{of_disks}"
-        yield Stage.STOP, "you stop it" if self._is_up else "it is down"
+            yield (
+                RemovalStage.EMPTY,
+                f"to be proven by metadata that is known to be current{of_disks}",
+            )
+        yield RemovalStage.STOP, "you stop it" if self._is_up else "it is down"
         asked = "" if self._options.unregister else ", once you type its id or give --unregister"
-        yield Stage.UNREGISTER, f"the cluster forgets broker {self._broker}{asked}"
+        yield RemovalStage.UNREGISTER, f"the cluster forgets broker {self._broker}{asked}"
 
     def _on_broker(self, layout: Layout) -> int:
         """What a plan has to take away: canaries need none."""
@@ -117,7 +120,7 @@ class RemovalPreview:
         return f"{CORDONED}: {now.value} -> {value}{then}"
 
     def _run(
-        self, stage: Stage, purpose: Purpose, layout: Layout, names: tuple[str, ...]
+        self, stage: RemovalStage, purpose: Purpose, layout: Layout, names: tuple[str, ...]
     ) -> Iterator[Line]:
         self._stays = 0
         for name in names:
@@ -152,7 +155,7 @@ NOTHING_ELSE: Mapping[TopicPartition, Brokers] = MappingProxyType({})
 SameCluster = Callable[[str, str], None]  # RunRefused unless read and run agree
 
 
-class Undo(msgspec.Struct, frozen=True):
+class RunUndo(msgspec.Struct, frozen=True):
     """What of a run is undone, and what is left as it is."""
 
     run: Run
@@ -182,7 +185,7 @@ async def find_undo(
     found: BegunRun,
     same_cluster: SameCluster,
     before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE,
-) -> Undo:
+) -> RunUndo:
     """Return what of a run can be undone. Raises: as `read_undo_plan`; RunRefused: exported."""
     refuse_exported(found.run)
     plan = await read_undo_plan(reader, clock, found, same_cluster, before_that)
@@ -190,7 +193,7 @@ async def find_undo(
     going = [tp for tp, track in tracks.items() if not track.state.ended]
     back = [target.tp for target in plan.plan.partitions]
     left = tuple(each for each in plan.left if tracks[each.tp].state.ended)
-    return Undo(found.run, tuple(dict.fromkeys((*going, *back))), left)
+    return RunUndo(found.run, tuple(dict.fromkeys((*going, *back))), left)
 
 
 async def read_undo_plan(
@@ -214,7 +217,7 @@ async def read_undo_plan(
 
 
 def roll_back(
-    undo: Undo,
+    undo: RunUndo,
     state: StateDir,
     cancel: Callable[[str, CancelKind, Collection[TopicPartition]], int],
 ) -> bool:
@@ -329,7 +332,7 @@ class UndoRemoval:
 
     def _find_undo(
         self, name: str, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
-    ) -> Undo:
+    ) -> RunUndo:
         found = RunClient.find(self._request.state, name).read_begun()
         clock, same_cluster = self._program.clock, self._program.same_cluster
         return self._request.act(

@@ -17,7 +17,7 @@ from ktui.cli.reassign.command import command
 from ktui.cli.reassign.submit import UNANSWERED, not_taken
 from ktui.cluster.ports import ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
-from ktui.execution.engine.leaving import Submitted
+from ktui.execution.engine.leaving import LeaveSubmitted
 from ktui.ops.start import CheckedRun
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.layout import LoseAnswer, LoseRequest
@@ -41,7 +41,7 @@ def not_started(story: Story, names: Collection[str]) -> dict[str, str]:
         rows = (PartitionTarget(t.tp.topic, t.tp.partition, t.target) for t in tracks)
         return {str(tp): why for tp, why in not_taken(run, Plan(tuple(rows)), listed).items()}
 
-    story.leaving = Submitted
+    story.leaving = LeaveSubmitted
     run = story.played()
     return asyncio.run(read())
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
+from ktui.execution.engine.leaving import STUCK_S, LeaveSettled, LeaveSubmitted
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
 from ktui.execution.run.events import (
@@ -47,7 +47,7 @@ ROLLING = replace(WHOLE, partitions=2)
 
 
 def submits(story: Story) -> Story:
-    story.leaving = Submitted
+    story.leaving = LeaveSubmitted
     return story
 
 
@@ -58,7 +58,7 @@ def settled(story: Story, after_s: float, *commands: Command) -> Story:
     """
     story.clock.pass_time(after_s)
     story.cluster.catch_up()
-    story.leaving = Settled
+    story.leaving = LeaveSettled
     story.reopened(*commands, Pause(by=PauseOrigin.SIGNAL))
     return story
 
@@ -172,7 +172,7 @@ def test_an_operators_pause_between_two_batches_is_waited_for(tmp_path: Path) ->
 def test_a_shut_gate_between_two_batches_is_waited_for(gate: AnyRunEvent, tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, WAVES)
     run = story.played(until_s=COPIED_S / 2)
-    leaving = Submitted(story.clock)
+    leaving = LeaveSubmitted(story.clock)
     run.apply(JournalEntry(run.seq + 1, story.clock.now(), gate))
     run.tracks_in_flight.clear()  # the first batch is over
 
@@ -455,7 +455,7 @@ def test_settling_cancels_a_retargeted_move_and_leaves_its_new_target_for_later(
 ) -> None:
     story = AddingStory(tmp_path, TWO, WHOLE)
     submits(story).played()
-    story.leaving = Settled
+    story.leaving = LeaveSettled
 
     story.reopened(
         story.add({"orders-0": (7, 2, 3)}, OnConflict.RETARGET), Pause(by=PauseOrigin.SIGNAL)

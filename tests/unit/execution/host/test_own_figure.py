@@ -76,8 +76,8 @@ def test_it_is_the_number_in_the_last_line_that_a_command_prints() -> None:
     ("code", "words"),
     [
         ("print('143 ms')", "printed '143 ms', which is no number"),
-        ("print('nan')", "printed nan, which is no figure"),
-        ("print(-1)", "printed -1, which is no figure"),
+        ("print('nan')", "printed nan, which is not a number"),
+        ("print(-1)", "printed -1, which is not a number"),
         ("pass", "printed '', which is no number"),
         ("import sys; sys.exit('no metrics')", "ended with exit code 1: no metrics"),
         ("print('\\x1b[2J')", "printed '"),
@@ -107,10 +107,10 @@ def test_it_is_the_highest_value_that_prometheus_answers(
     ("query", "words"),
     [
         ("none", "the query has no result"),
-        ("nan", "which is no figure"),
-        ("odd", "its answer is none of Prometheus"),
-        ("page", "its answer is none of Prometheus"),
-        ("deep", "its answer is none of Prometheus"),
+        ("nan", "which is not a number"),
+        ("odd", "the server did not answer like Prometheus"),
+        ("page", "the server did not answer like Prometheus"),
+        ("deep", "the server did not answer like Prometheus"),
     ],
 )
 def test_an_answer_without_a_value_is_no_figure(prometheus: str, query: str, words: str) -> None:

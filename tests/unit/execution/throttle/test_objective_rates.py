@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.throttle.objective import Figure, ObjectiveRates, RateControl, Window
+from ktui.execution.throttle.objective import Figure, FigureWindow, ObjectiveRates, RateControl
 from ktui.progress.flows import BrokerFlow, Flows
 
 MB = 1_000_000
@@ -57,9 +57,9 @@ class Hosts:
         return figures
 
 
-def _window(figures: Mapping[int, float], sources: Sources, **used: float) -> Window:
+def _window(figures: Mapping[int, float], sources: Sources, **used: float) -> FigureWindow:
     flows = Flows({int(name[1:]): BrokerFlow(in_s=in_s) for name, in_s in used.items()})
-    return Window(Figure(None, brokers=figures), sources, flows)
+    return FigureWindow(Figure(None, brokers=figures), sources, flows)
 
 
 def _played(hosts: Hosts, sources: Sources, windows: int = 360) -> list[RateHeld]:
@@ -194,7 +194,7 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
 def test_one_figure_of_all_drives_one_rate_into_all() -> None:
     rates = ObjectiveRates(BELOW, RateHeld(rate=40 * MB))
 
-    held = rates.window(Window(Figure(400.0), {4: (1,)}, Flows()))
+    held = rates.window(FigureWindow(Figure(400.0), {4: (1,)}, Flows()))
 
     assert (held.rate, held.figure, held.rates) == (20 * MB, 400.0, {})
     assert held.why is not None
