@@ -61,7 +61,9 @@ class Replayed:
         self.clock = SystemClock()
         self.witness = SimpleNamespace(departures=[])
         self.cluster = SimpleNamespace(
-            spec=SimpleNamespace(brokers=[SimpleNamespace(id=broker) for broker in brokers])
+            spec=SimpleNamespace(
+                brokers=[SimpleNamespace(id=broker, rack=None) for broker in brokers]
+            )
         )
         self.targets: dict[Any, Any] = {}
         self.unseen = 0

@@ -146,7 +146,9 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     def show_said(self) -> None:
         said = self._said if self._said.plain else self._undo_words
         standing = Content.styled(self._standing(), "$dim")
-        self.query_one("#said", Static).update(Content("\n").join([said, standing]))
+        shown = self.query_one("#said", Static)
+        shown.set_class(bool(said.plain), "-news")
+        shown.update(Content("\n").join([said, standing]))
 
     @property
     def _undo_words(self) -> Content:
@@ -207,6 +209,7 @@ class LimitsScreen(RunChangeScreen):
     DEFAULT_CSS = """
     LimitsScreen {
         & #own, #said { padding: 0 1; }
+        & #said.-news { dock: bottom; } /* seen in a low terminal, too, where fields scroll */
         &.-tall > .dialog { margin-top: 3; }
     }
     """
