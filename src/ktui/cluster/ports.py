@@ -34,17 +34,30 @@ class ClusterDescription(msgspec.Struct, frozen=True):
     controller: int | None
     brokers: Mapping[int, Broker]
     waits_for_kept: bool = True
-    """Whether completion waits for kept replicas: before Kafka 4.3, and where that is unknown."""
-    reports_fenced: bool = True  # whether fenced brokers are in `brokers`; not before Kafka 4.1
+    """Whether a reassignment completes only once the replicas that it keeps are in sync too.
+
+    True before Kafka 4.3, and where the cluster does not report its version.
+    """
+    reports_fenced: bool = True
+    """Whether fenced brokers are among `brokers`. False before Kafka 4.1."""
     refuses_cordoned: bool | None = None
-    """Whether targets on wholly cordoned brokers are refused: by a controller from 4.4 on."""
+    """Whether a target that names a broker is refused while its log dirs are all cordoned.
+
+    The active controller decides, and does so from Kafka 4.4 on. True where a broker has that
+    version or the finalized metadata.version is that of 4.4; None if it is unknown.
+    """
 
     @property
     def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
         return online_brokers(self.brokers)
 
     def unregistered(self, assigned: Iterable[int]) -> frozenset[int]:
-        """Return the ids in replica lists of unregistered brokers, which no target may name."""
+        """Return the ids of replica lists that are no brokers any more.
+
+        A list keeps the id of a broker that was unregistered. Kafka refuses every target that names
+        it (INVALID_REPLICA_ASSIGNMENT). Before 4.0 such an id may be a broker that is down.
+        """
         return frozenset(assigned) - self.brokers.keys() if self.reports_fenced else frozenset()
 
 
@@ -53,6 +66,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True):
 
     partitions: Mapping[TopicPartition, PartitionState]
     absent: frozenset[str] = frozenset()
+    """Topics that do not exist, according to the cluster."""
     failures: tuple[Failure, ...] = ()
 
 
@@ -62,6 +76,7 @@ class OffsetsAnswer(msgspec.Struct, frozen=True):
     ends: Mapping[TopicPartition, int]
     starts: Mapping[TopicPartition, int]
     errors: Mapping[TopicPartition, str] = msgspec.field(default_factory=dict)
+    """Kafka's error name for each partition that this broker refused to answer for."""
 
 
 class LogDirsAnswer(msgspec.Struct, frozen=True):
@@ -69,6 +84,7 @@ class LogDirsAnswer(msgspec.Struct, frozen=True):
 
     log_dirs: tuple[LogDir, ...]
     replicas: Mapping[TopicPartition, ReplicaDir]
+    """The replicas that are in working log dirs."""
 
     @property
     def sizes(self) -> dict[TopicPartition, int]:
@@ -81,6 +97,7 @@ class TopicConfigsAnswer(msgspec.Struct, frozen=True):
     configs: Mapping[str, TopicConfig]
     failures: tuple[Failure, ...] = ()
     absent: tuple[str, ...] = ()
+    """Topics that do not exist, according to the broker that was asked; among the failures, too."""
 
 
 class ConfigScope(enum.StrEnum):
@@ -101,8 +118,11 @@ class ConfigSource(enum.StrEnum):
     """The source of a setting's value; the first source that has a value wins."""
 
     OWN = "own"
+    """Set dynamically on the topic or broker itself."""
     EVERY_BROKER = "every broker"
+    """Set dynamically for all brokers."""
     FILE = "file"
+    """Set in the broker's properties file."""
     DEFAULT = "default"
 
 
@@ -114,6 +134,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> str | None:
+        """The value set on the resource itself; None if none is."""
         return self.value if self.source is ConfigSource.OWN else None
 
 
@@ -122,17 +143,27 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
 
     settings: Mapping[ConfigResource, Mapping[str, Setting]]
     failures: Mapping[ConfigResource, str] = msgspec.field(default_factory=dict)
+    """The reason why a resource is missing, in one line."""
 
 
 class ClusterReader(Protocol):
     """Reads from a cluster. Every method is idempotent and may be called concurrently."""
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster's id, controller and brokers, with fenced ones where reported."""
+        """Return the cluster id, the controller and the brokers.
+
+        Fenced brokers are included where the cluster reports them.
+        """
         ...
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Return every ongoing reassignment, by the controller: no acked alter is missing."""
+        """Return every ongoing reassignment of the cluster (KIP-455); empty when nothing moves.
+
+        The controller itself answers, so no acknowledged alter is ever missing.
+
+        Raises:
+            NotAuthorized: Describe on the cluster is not granted.
+        """
         ...
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
@@ -149,7 +180,13 @@ class ClusterReader(Protocol):
         ...
 
     def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        """Page through all partitions that may be described, 2,000 a page; `fresh` as above."""
+        """Page through every partition that the principal may describe, about 2,000 per page.
+
+        With `fresh`, all pages are no older than the call, as of `describe_topics`.
+
+        Raises:
+            Unsupported, TimedOut: as `describe_topics`, where `fresh` is set.
+        """
         ...
 
     async def log_offsets(
@@ -159,16 +196,27 @@ class ClusterReader(Protocol):
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Return where a broker's own replicas end, and start on its disk; needs Describe.
+        """Return where the logs of one broker's own replicas end, and where they start on its disk.
 
-        ListOffsets with replica_id -2: followers answer too, and leaders report their log end.
+        Sends ListOffsets with replica_id -2, which followers answer too. A follower reports its own
+        log end; a leader reports its log end rather than its high watermark. Needs Describe on the
+        topics.
+
+        Raises:
+            Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
         """
         ...
 
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
-        """Return a broker's log dirs, and its replicas of `partitions`; None for every replica."""
+        """Return one broker's log dirs, and its replicas of the named partitions.
+
+        With empty `partitions`, only the log dirs are returned; with None, every replica too.
+
+        Raises:
+            NotAuthorized: Describe on the cluster is not granted.
+        """
         ...
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
@@ -176,16 +224,28 @@ class ClusterReader(Protocol):
         ...
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings of one broker, read from that broker itself."""
+        """Return the settings of one broker, read from that broker itself.
+
+        Raises:
+            NotAuthorized: DescribeConfigs on the cluster is not granted.
+        """
         ...
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
-        """Return the groups or transactional ids that one broker coordinates.
+        """Return the groups, of any type, or the transactional ids that one broker coordinates.
 
-        Share groups come once for each partition of which they have state, which any broker may
-        keep. What the principal may not describe is left out; of transactional ids the answer says
-        so. Raises Unsupported before Kafka 3.0 for transactional ids and before 4.1 for share
-        groups, and NotAuthorized without Describe on a share group.
+        `SHARE_GROUP` gives the broker's share groups, once for each partition of which they have
+        state. That state may be kept by any broker, so ask every one of them.
+
+        Brokers leave out what the principal may not describe. Of groups, Describe on the cluster
+        shows all. Of transactional ids, the answer says whether some may be missing. Of share
+        groups' partitions, those of topics without Describe are missing.
+
+        Raises:
+            Unreachable, TimedOut: this broker did not answer; other brokers may be fine.
+            Unsupported: brokers before Kafka 3.0 do not list transactional ids, nor those before
+                4.1 what share groups have state of.
+            NotAuthorized: Describe is not granted on one of the broker's share groups.
         """
         ...
 
@@ -211,16 +271,21 @@ class Verdict(enum.StrEnum):
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
-    UNKNOWN = "unknown"  # sent without an answer, so the write may have taken effect
+    UNKNOWN = "unknown"
+    """The request was sent and no answer came, so the write may have taken effect."""
 
 
 class WriteResult(msgspec.Struct, frozen=True):
-    """The outcome of one part; `code` is Kafka's name, also if ACCEPTED without effect."""
+    """The outcome for one partition or resource, in the broker's words.
+
+    `code` is Kafka's error name, also for an ACCEPTED write without effect (ELECTION_NOT_NEEDED).
+    """
 
     verdict: Verdict
     code: str | None = None
     message: str = ""
     node: int | None = None
+    """The broker that received the request, for UNKNOWN; None where not known."""
     needs: str = ""
     """The missing permission, in Kafka's words: "Alter on the cluster". Empty if none is missing
     or the permission is not known."""
@@ -318,6 +383,11 @@ class ClusterWriter(Protocol):
         another number is REFUSED with INVALID_REPLICA_ASSIGNMENT. Where the quota
         controller_mutation_rate is used up, the request is REFUSED with THROTTLING_QUOTA_EXCEEDED,
         and `message` has the wait (KIP-599).
+
+        Args:
+            count: the number of partitions afterwards.
+            assignment: the replicas of each new partition; None lets Kafka place them.
+            leaves_within_s: as above.
         """
         ...
 
@@ -340,10 +410,15 @@ class ClusterWriter(Protocol):
         down, so this deletes blindly: ACCEPTED also where a setting was not there, and then none of
         them is (measured with 3.9.2, 4.2.2, 4.3.1 and 4.4.0). A controller refuses it for a broker
         that is not registered, with BROKER_ID_NOT_REGISTERED.
+
+        Raises:
+            ClusterError: no controller was reached; nothing was sent.
         """
         ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Close every connection and thread. Idempotent."""
+        ...
 
 
 class ClusterPorts(NamedTuple):

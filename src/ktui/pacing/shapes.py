@@ -233,7 +233,11 @@ def gentle(now: Situation, most: int, extra: int | None) -> Step | Blocked:
 
 
 def add_some(now: Situation, most: int, extra: int | None) -> RuleResult:
-    """Append the first `most` missing replicas, as far as there is room; no epoch begins."""
+    """Append the first `most` missing replicas, as far as there is room.
+
+    "Bring one replica online, bring it in-sync" (KIP-435). An alter that only adds begins no
+    leader epoch.
+    """
     room = most if extra is None else len(now.target) + extra - len(now.living)
     adds = now.missing[: max(0, min(most, room))]
     return step_or_blocked(now, adds) if adds else None

@@ -71,7 +71,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def eligible_gone(self) -> Brokers:
-        """The eligible leaders if none is still a replica: Kafka elects nobody then."""
+        """The eligible leaders if none of them is still a replica: Kafka elects nobody then.
+
+        Kafka 4.3.1 keeps a removed replica eligible where fewer than the minimum are in sync.
+        """
         return () if {*self.eligible} & {*self.replicas} else self.eligible
 
     @property

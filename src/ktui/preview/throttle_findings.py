@@ -110,7 +110,11 @@ class ThrottledRun(msgspec.Struct, frozen=True):
 
     @property
     def least_for_any_size(self) -> float:
-        """The least bytes a second under which some partition is copied alone within NEVER_S."""
+        """The least bytes a second under which some partition is copied alone within NEVER_S.
+
+        What is written to partitions does not count: it was measured for seconds, and what it
+        leaves of a rate just above it would be made up.
+        """
         return min(map(_least_for_size, self.growing.wanted), default=0.0)
 
     def most_at_once(self, broker: int) -> int:
