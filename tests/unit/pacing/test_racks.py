@@ -17,6 +17,7 @@ from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import WantedPartition
+from ktui.simulated.layout import Kill, Start
 from support.runs.held_to_rules import Rules
 from support.runs.pacing import Brokers, complete, numbers, on_the_way, submit, tp
 from support.runs.stories import Story
@@ -123,6 +124,20 @@ def test_a_run_keeps_the_limit_counts_others_and_takes_another_one_meanwhile(
     adds = [event.batch for event in story.events if isinstance(event, StepBegun) and event.adding]
     assert max(map(adds.count, adds)) == 2
     assert {adds.count(batch) for batch in adds if batch > changed.batch} == {1}
+    assert story.at_target(*ways)
+
+
+def test_what_others_add_on_a_broker_that_is_down_counts_in_its_rack(tmp_path: Path) -> None:
+    ways: dict[str, Way] = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(4)}
+    racks = {"racks": {4: "a", 5: "a", 6: "a"}, "resting": ["others-0"], "version": "3.9"}
+    story = Story(tmp_path, ways, ONE, racks)
+    Rules(story, 1)
+    story.schedule(1.0, move("others-0", 6, 2, 3))
+    story.schedule(1.0, Kill(6))
+    story.schedule(60.0, Start(6))
+
+    assert story.played().ended
+
     assert story.at_target(*ways)
 
 

@@ -220,8 +220,8 @@ class Decider:
         self._between.certain |= landed
         events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned or forbidden)
-        self._others = observed.others(self._roster.in_flight)
-        self._roster.set_racks({**self.run.racks, **racks_of(seen.brokers.values())})
+        self._roster.set_racks({**self._roster.racks, **racks_of(seen.brokers.values())})
+        self._others = observed.others(self._roster.in_flight, self._roster.racks)
         self._to_poll = self._next_to_poll(observed) | self._perhaps_urgent(seen.census)
         return events
 

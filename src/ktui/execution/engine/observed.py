@@ -8,13 +8,13 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from ktui.cluster.broker import TopicConfig, racks_of
+from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.track import OpenStep, Track, find_goal
 from ktui.pacing.queue import Usage
-from ktui.pacing.situation import Situation, added_by_others
+from ktui.pacing.situation import Racks, Situation, added_by_others
 
 
 class Observed:
@@ -96,8 +96,9 @@ class Observed:
                 return f"the cluster does not report its state: {failure.answer}"
         return "the cluster does not report its state"
 
-    def others(self, ours: Collection[TopicPartition]) -> Usage:
-        used, racks = Usage(), racks_of(self.seen.brokers.values())
+    def others(self, ours: Collection[TopicPartition], racks: Racks) -> Usage:
+        """What others add; `racks` has brokers that are down, too: a poll does not show theirs."""
+        used = Usage()
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
                 used.count(added_by_others(state.adding, state.leader, racks))

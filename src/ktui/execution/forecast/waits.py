@@ -147,7 +147,7 @@ class Waits:
     def _others(self) -> Usage:
         if self._observed is None:
             return NOTHING_FOREIGN
-        return self._observed.others(self._run.tracks_in_flight)
+        return self._observed.others(self._run.tracks_in_flight, self._racks)
 
     @cached_property
     def _racks(self) -> Racks:
