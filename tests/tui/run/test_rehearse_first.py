@@ -53,9 +53,9 @@ class Endless:
     cancelled = False
 
     async def rehearse(
-        self, wanted: NewRun, progress: Callable[[str], None], *, anew: bool
+        self, wanted: NewRun, progress: Callable[[str], None], *, new_snapshot: bool
     ) -> RehearsedPlan:
-        del wanted, anew
+        del wanted, new_snapshot
         progress("measuring")
         try:
             await asyncio.Event().wait()

@@ -160,7 +160,7 @@ class RehearsalEngines(SimulatedEngines):
 
 
 class ShownRehearsal(ShownTwin):
-    """The rehearsal of the view: takes what is to happen to the twin, and reports."""
+    """The rehearsal of the view: changes the twin on request, and reports."""
 
     name = "rehearsal"
 

@@ -166,7 +166,7 @@ def _write_run(
 
 
 class ShownBranch(ShownTwin):
-    """The branch of the view: takes what is to happen to the twin, and compares with what was."""
+    """The branch of the view: changes the twin on request, and compares it with what was."""
 
     def __init__(
         self,

@@ -269,7 +269,7 @@ async def on_own_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 class ShownTwin:
-    """Takes what is to happen to the twin of the view."""
+    """Carries out on the twin what the operator of the view asks for."""
 
     def __init__(self, on_stage: LiveRehearsal) -> None:
         self.on_stage = on_stage
@@ -314,19 +314,19 @@ class ClusterRehearser:
         self._taken: tuple[Plan, ClusterTwin] | None = None
 
     async def rehearse(
-        self, wanted: NewRun, progress: Callable[[str], None], *, anew: bool
+        self, wanted: NewRun, progress: Callable[[str], None], *, new_snapshot: bool
     ) -> RehearsedPlan:
         """Take a snapshot of the cluster, and rehearse a plan on its twins; nothing is sent.
 
         Cancelling this ends it.
 
         Args:
-            anew: whether to take another snapshot, although the last one is of this plan.
+            new_snapshot: whether to take another snapshot, although the last one is of this plan.
         """
         options = msgspec.structs.replace(wanted.options, record=False)
         if (problem := options.figure_problem(options.throttle.objective)) is not None:
             raise RunProblem(problem)
-        taken = await self._snapshot(wanted.plan, progress, anew=anew)
+        taken = await self._snapshot(wanted.plan, progress, new_snapshot=new_snapshot)
         twin = twin_of(self._name, taken.spec, taken.info)
         over: list[Pace] = []
 
@@ -363,9 +363,9 @@ class ClusterRehearser:
         )
 
     async def _snapshot(
-        self, plan: Plan, progress: Callable[[str], None], *, anew: bool
+        self, plan: Plan, progress: Callable[[str], None], *, new_snapshot: bool
     ) -> ClusterTwin:
-        if self._taken is not None and self._taken[0] == plan and not anew:
+        if self._taken is not None and self._taken[0] == plan and not new_snapshot:
             return self._taken[1]
         measures = f", and measuring for {as_duration(self._measure_s)} what producers write"
         progress(f"reading the cluster{measures if self._measure_s else ''}")

@@ -96,9 +96,9 @@ class PlanRehearser(Protocol):
     """Rehearses plans in the background, on twins of the cluster of the view."""
 
     async def rehearse(
-        self, wanted: NewRun, progress: Callable[[str], None], *, anew: bool
+        self, wanted: NewRun, progress: Callable[[str], None], *, new_snapshot: bool
     ) -> RehearsedPlan:
-        """Rehearse a plan on twins of a snapshot, which is taken `anew` or was of this plan."""
+        """Rehearse a plan on twins of a new snapshot, or of the last one if it was of this plan."""
         ...
 
 

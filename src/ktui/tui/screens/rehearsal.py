@@ -165,7 +165,7 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
     def on_mount(self) -> None:
         self._refresh_title()
         self.set_interval(_TICK_S, self._show_progress)
-        self._begin(anew=False)
+        self._begin(new_snapshot=False)
 
     @on(Resize)
     def _refresh_title(self) -> None:
@@ -183,17 +183,17 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
     def _goes_on(self) -> bool:
         return bool(self._doing)
 
-    def _begin(self, *, anew: bool) -> None:
-        work = self._rehearse(anew=anew)
+    def _begin(self, *, new_snapshot: bool) -> None:
+        work = self._rehearse(new_snapshot=new_snapshot)
         self.run_worker(work, group=_REHEARSES, exclusive=True, exit_on_error=False)
 
-    async def _rehearse(self, *, anew: bool) -> None:
+    async def _rehearse(self, *, new_snapshot: bool) -> None:
         self._rehearsed = None
         self._progress("beginning")
         shown: Content
         try:
             self._rehearsed = await self._rehearser.rehearse(
-                self._wanted, self._progress, anew=anew
+                self._wanted, self._progress, new_snapshot=new_snapshot
             )
             shown = report_content(self._rehearsed.report)
         except (RunProblem, ClusterError) as problem:
@@ -221,7 +221,7 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
             self.query_one("#rehearsal", Static).update(text)
 
     def action_again(self) -> None:
-        self._begin(anew=True)
+        self._begin(new_snapshot=True)
 
     def action_back(self) -> None:
         self.dismiss(RehearsalEnd(self._rehearsed))
