@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.asking import RequestsByKey
-from ktui.cluster.clock import Clock
-from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.figures import ClusterFigures, RecentlyReassigned, take_census
-from ktui.cluster.fresh_read import (
+from ktui.cluster.asking import (
     FreshMetadata,
+    RequestsByKey,
     read_cluster_and_reassignments,
     with_reassignments,
 )
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.figures import ClusterFigures, RecentlyReassigned, take_census
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer

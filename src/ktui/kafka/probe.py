@@ -25,7 +25,7 @@ from ktui.cluster.ports import WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests.fresh_metadata import ControllerWire, describe_request
+from ktui.kafka.requests.metadata import ControllerWire, describe_request
 from ktui.kafka.transport.pool import redirect_client_log
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter

@@ -30,7 +30,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests import groups as coordinated
 from ktui.kafka.requests import metadata, reassignments
-from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
+from ktui.kafka.requests.metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import RulesInForce
 from ktui.kafka.transport.batches import chunks
 from ktui.kafka.transport.client import RequestFactory, Wire

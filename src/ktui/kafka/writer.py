@@ -25,7 +25,7 @@ from ktui.cluster.settings import broker_resource, group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests import configs, reassignments
-from ktui.kafka.requests.fresh_metadata import ControllerWire, find_controllers
+from ktui.kafka.requests.metadata import ControllerWire, find_controllers
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.pool import SendDeadline

@@ -24,10 +24,9 @@ from ktui.execution.cancel.foreign import (
     settlement_by_run,
 )
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import unfinished_journals
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.ownership import holder, this_process
+from ktui.execution.host.ownership import CancelGateFile, holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves
 from ktui.execution.journal.journal import Journal, RunFollower

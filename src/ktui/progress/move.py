@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ktui.cluster.partition import PartitionState
-from ktui.progress import catchup, causes, news, row, timeline
+from ktui.progress import catchup, news, row, timeline
 from ktui.progress.catchup import LeaderLog, read_leader
 from ktui.progress.memory import Health, MoveMemory, StillClock, count_still
 from ktui.progress.news import EventCollector
@@ -124,14 +124,14 @@ def _next(scene: Scene, broker: int, before: Lane | None) -> Lane:
 def _copying(scene: Scene, broker: int, now: Role, before: Lane | None) -> Lane:
     poll, state = scene.poll, scene.state
     known = before if before is not None and before.memory is not None else None
-    hindered = causes.copy_blocker(state, broker, poll)
+    hindered = news.copy_blocker(state, broker, poll)
     catch_up = catchup.follow_replica(
         broker, scene.source, known.memory if known else None, poll, blocked=hindered is not None
     )
     stall = None
     if state.reassigning and now is Role.ADDING:
         earlier = None if before is None else before.stall
-        stall = causes.replica_stall(state, broker, catch_up, poll, hindered, earlier)
+        stall = news.replica_stall(state, broker, catch_up, poll, hindered, earlier)
     figures = catch_up.figures
     share, approximate = figures.share, figures.approximate
     if share is None and known is not None:
@@ -267,7 +267,7 @@ def _held(clock: StillClock | None, state: PartitionState, poll: Poll) -> StillC
 def _raise_alarm(
     lanes: dict[int, Lane], state: PartitionState, held: StillClock, poll: Poll
 ) -> None:
-    stall = causes.uncompleted_stall(state, held, poll)
+    stall = news.uncompleted_stall(state, held, poll)
     if stall is not None:
         lanes[stall.broker] = msgspec.structs.replace(lanes[stall.broker], stall=stall)
 

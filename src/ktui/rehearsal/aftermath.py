@@ -14,8 +14,8 @@ from ktui.cluster.partition import PartitionState, Reassignment
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.planning.plan import join_some
-from ktui.progress.causes import advice
 from ktui.progress.memory import Health, HealthCounts, health
+from ktui.progress.news import advice
 from ktui.progress.timeline import Cause, Stall, StallKind
 from ktui.quantities import as_count, as_duration
 from ktui.simulated.cluster import SimulatedCluster

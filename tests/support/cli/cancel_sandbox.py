@@ -16,8 +16,7 @@ from ktui.cli.cancel import command
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ClusterWriter
-from ktui.execution.host.cancel_gate import CancelGateFile
-from ktui.execution.host.ownership import own_run
+from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout

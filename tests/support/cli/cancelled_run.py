@@ -13,9 +13,8 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.ownership import own_run
+from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, StoredCommand
 from ktui.execution.journal.journal import Journal

@@ -18,9 +18,8 @@ from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.forecast.progress_text import EngineTimes, metrics_text
 from ktui.execution.forecast.run_details import RunDetails, WaitingPartition, run_details
 from ktui.execution.forecast.run_progress import RunProgress, run_progress
-from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.ownership import Holder
+from ktui.execution.host.ownership import Holder, ShutGate
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,

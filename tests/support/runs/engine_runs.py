@@ -11,9 +11,9 @@ from typing import Any
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import ObservationSource, Observer
+from ktui.cluster.ownership import Guard
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
-from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import LeaveWhen, when_paused
 from ktui.execution.journal.journal import Journal

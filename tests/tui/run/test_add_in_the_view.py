@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ktui.execution.host.cancel_gate import CancelGateFile
+from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import OnConflict

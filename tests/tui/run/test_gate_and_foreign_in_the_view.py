@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.cancel_gate import CancelGateFile
+from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout

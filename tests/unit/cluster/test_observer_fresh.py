@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ktui.cluster.fresh_read import FRESH_AGAIN_S
+from ktui.cluster.asking import FRESH_AGAIN_S
 from ktui.cluster.observer import Interest
 from ktui.simulated import layout
 from support.simulated.polled_cluster import ORDERS, a_topic, looking

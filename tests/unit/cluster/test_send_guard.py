@@ -6,8 +6,16 @@ import asyncio
 
 import pytest
 
-from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
-from ktui.cluster.send_guard import ANSWER_STALE_S, LATE_S, SendGuard
+from ktui.cluster.ownership import (
+    ANSWER_STALE_S,
+    LATE_S,
+    ClaimStatus,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    SendGuard,
+    Unowned,
+)
 from ktui.simulated.clock import VirtualClock
 from support.journals.owners import owner
 

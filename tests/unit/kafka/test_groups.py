@@ -11,12 +11,7 @@ from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
-from ktui.cluster.ownership import (
-    GroupDescription,
-    HeartbeatAnswer,
-    Member,
-    MemberDescription,
-)
+from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member, MemberDescription
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import error_codes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus, replica_progress
+from ktui.progress.summary import ReplicaProgress, ReplicaStatus, replica_progress
 from ktui.progress.timeline import Progress
 from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
 

@@ -9,15 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cluster.asking import FreshMetadata, read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.broker import Broker, online_brokers
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.figures import topic_names
-from ktui.cluster.fresh_read import (
-    FreshMetadata,
-    read_cluster_and_reassignments,
-    with_reassignments,
-)
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean

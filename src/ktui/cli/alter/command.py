@@ -42,10 +42,10 @@ from ktui.cli.start.command import (
     report_findings,
     start_options_without,
 )
+from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import online_brokers
 from ktui.cluster.clock import Clock, SystemClock, read_until
 from ktui.cluster.errors import ClusterError, Unsupported
-from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.kafka_error import error_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult

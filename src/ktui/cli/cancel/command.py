@@ -39,11 +39,10 @@ from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import find_movers, find_run
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.ownership import holder, this_process
+from ktui.execution.host.ownership import CancelGateFile, holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
 from ktui.execution.run.events import PauseOrigin

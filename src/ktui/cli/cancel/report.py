@@ -14,7 +14,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
-from ktui.execution.host.cancel_gate import ShutGate
+from ktui.execution.host.ownership import ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.scope import CancelEffect
 from ktui.execution.run.states import CancelKind

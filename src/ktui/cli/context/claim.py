@@ -21,9 +21,9 @@ from ktui.cluster.ownership import (
     OwnedByOthers,
     OwnedHere,
     OwnerUnknown,
+    SendGuard,
     Unowned,
 )
-from ktui.cluster.send_guard import SendGuard
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process

@@ -33,13 +33,12 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.leaving import LeaveSettled, LeaveSubmitted, LeaveWhen, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.figures import CanaryFigure, own_figure
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.kept import KeptSpeed
 from ktui.execution.host.operator_command import WhileCommand
-from ktui.execution.host.ownership import Ownership, own_run
+from ktui.execution.host.ownership import CancelGateFile, Ownership, own_run
 from ktui.execution.host.process import Heartbeat, close_inherited
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine

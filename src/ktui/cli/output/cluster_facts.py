@@ -13,8 +13,8 @@ from ktui.cli.context.claim import ClaimRequest, owner_findings
 from ktui.cli.options.common import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.launch import NewRun
+from ktui.execution.host.ownership import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.preview import FactReader
 from ktui.ops.start import CheckedRun, check_run

@@ -17,15 +17,14 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table_of
-from ktui.cluster.asking import ONE_POLL_PATIENCE_S
+from ktui.cluster.asking import ONE_POLL_PATIENCE_S, FreshMetadata
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import FreshMetadata
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.columns import Column
 from ktui.progress.fold import fold
-from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus, replica_progress
+from ktui.progress.summary import ReplicaProgress, ReplicaStatus, replica_progress
 from ktui.progress.timeline import Progress
 from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.speed.answer import Span

@@ -25,8 +25,8 @@ from ktui.cli.reassign.submit import (
     runs_place,
     settle,
 )
+from ktui.cluster.asking import FreshRead, read_cluster_and_reassignments
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import FreshRead, read_cluster_and_reassignments
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
@@ -39,8 +39,7 @@ from ktui.execution.cancel.foreign import (
     listed_reassignments,
 )
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.cancel_gate import CancelGateFile, shut_gate_in_words
-from ktui.execution.host.ownership import this_process
+from ktui.execution.host.ownership import CancelGateFile, shut_gate_in_words, this_process
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State

@@ -24,8 +24,8 @@ from ktui.cli.reassign.files import (
 )
 from ktui.cli.reassign.log_dirs import known_dirs
 from ktui.cli.reassign.printed import ReassignProblem, sorted_topics
+from ktui.cluster.asking import FreshMetadata
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import FreshMetadata
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir

@@ -15,7 +15,7 @@ from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
 from ktui.cli.reassign.plan_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.reading import cluster_choice, describe, reassignment_file
 from ktui.cli.reassign.submit import runs_place
-from ktui.cluster.fresh_read import read_cluster_and_reassignments
+from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 

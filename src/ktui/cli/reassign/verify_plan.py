@@ -27,7 +27,7 @@ from ktui.cli.reassign.plan_throttles import clear_throttles as put_back
 from ktui.cli.reassign.reading import describe
 from ktui.cli.reassign.submit import PROGRAM, RunsPlace
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cluster.fresh_read import read_cluster_and_reassignments
+from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean

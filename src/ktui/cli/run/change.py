@@ -21,9 +21,8 @@ from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.clock import SystemClock
-from ktui.execution.host.client import RunClient, write_note
+from ktui.execution.host.client import RunClient, undo_limits, write_note
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.host.undo import undo_limits
 from ktui.execution.journal.commands import Continue, Pause, SetSchedule
 from ktui.execution.run.run import Run
 from ktui.execution.run.text import chosen_text, schedule_text

@@ -14,9 +14,8 @@ from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
 from ktui.cluster.text import clean
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
-from ktui.execution.host.cancel_gate import ShutGate
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.ownership import Holder
+from ktui.execution.host.ownership import Holder, ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
 from ktui.planning.plan import join_some

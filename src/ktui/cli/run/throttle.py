@@ -35,9 +35,8 @@ from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.client import RunClient
+from ktui.execution.host.client import RunClient, undo_throttle
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.host.undo import undo_throttle
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import (

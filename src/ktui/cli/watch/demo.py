@@ -38,12 +38,11 @@ from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.cancel.foreign import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
 from ktui.execution.host.operator_command import WhileCommand
-from ktui.execution.host.ownership import LiveRun, Ownership, own_run
+from ktui.execution.host.ownership import CancelGateFile, LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir, default_name
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
+from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import LogDir
 from ktui.cluster.clock import Clock, read_until
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.ports import (
     ClusterPorts,
     ClusterReader,

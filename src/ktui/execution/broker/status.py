@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from ktui.cluster.asking import read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.broker import Broker, LogDir, all_cordoned
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.fresh_read import read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, LogDirsAnswer
 from ktui.cluster.text import clean

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.clock import Clock, read_until
 from ktui.cluster.errors import ClusterError
-from ktui.cluster.fresh_read import LEAVES_WITHIN_S
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ports import (
     ClusterDescription,

@@ -47,7 +47,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, throttle_resources
-from ktui.execution.time_left.promise import Promise
+from ktui.execution.time_left.forecast import Promise
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.limits import Limits, Mode, Shape

@@ -17,9 +17,9 @@ from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
+from ktui.cluster.ownership import Guard, Unguarded
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, WriteResult
-from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.leaving import ENDING_PAUSES, LeaveWhen, when_paused

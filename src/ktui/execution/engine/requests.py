@@ -8,14 +8,14 @@ from collections.abc import Collection, Container, Iterable, Mapping
 
 import msgspec
 
+from ktui.cluster.asking import LEAVES_WITHIN_S, FreshRead
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.fresh_read import LEAVES_WITHIN_S, FreshRead
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.observation import Observation
+from ktui.cluster.ownership import Guard
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
-from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.run.events import AnyRunEvent, Elect, Request, StepBegun
 from ktui.execution.run.run import Run

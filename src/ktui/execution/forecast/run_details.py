@@ -22,10 +22,10 @@ from ktui.execution.forecast.run_progress import (
     with_more,
 )
 from ktui.execution.forecast.waits import wait_reasons
-from ktui.execution.host.cancel_gate import CancelGateFile, ShutGate
 from ktui.execution.host.catalog import Movers, find_movers
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.kept import SeenPoll, replay_recording
+from ktui.execution.host.ownership import CancelGateFile, ShutGate
 from ktui.execution.host.process import last_poll_at
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import Exported, JournalEntry, OnConflict, PauseOrigin

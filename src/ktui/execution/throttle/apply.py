@@ -10,6 +10,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
+from ktui.cluster.ownership import Guard, Unguarded
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterPorts,
@@ -21,7 +22,6 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.settings import (
     ALL,
     FOLLOWER_RATE,

@@ -12,6 +12,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
 from ktui.cluster.kafka_error import DENIALS, KafkaError, Means, means
 from ktui.cluster.observer import ObservationSource
+from ktui.cluster.ownership import Guard, Unguarded
 from ktui.cluster.ports import (
     ClusterPorts,
     ConfigChange,
@@ -22,7 +23,6 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.cluster.settings import ALL, SettingKey, parse_throttled_list
 from ktui.execution.run.events import (
     AnyRunEvent,

@@ -25,7 +25,7 @@ from ktui.cluster.kafka_error import KafkaError, error_of
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
-from ktui.kafka.requests.fresh_metadata import versions_request
+from ktui.kafka.requests.metadata import versions_request
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from ktui.cluster.asking import FreshRead
 from ktui.cluster.clock import Clock
-from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.cluster.settings import CORDONED

@@ -13,9 +13,8 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.foreign import ListedReassignment, listed_reassignments
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.ownership import this_process
+from ktui.execution.host.ownership import CancelGateFile, this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.scope import partitions_on

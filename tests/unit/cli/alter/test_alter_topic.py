@@ -13,8 +13,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.cancel_gate import CancelGateFile
-from ktui.execution.host.ownership import own_run
+from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.planning.check.snapshot import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated import layout

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.execution.host.cancel_gate import CancelGateFile
+from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 from support.cli.cancelled_run import CancelledRun
 from support.cli.plan_sandbox import PlanSandbox

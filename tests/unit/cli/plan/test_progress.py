@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.main import ktui
 from ktui.cli.plan.progress import status_text
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus
+from ktui.progress.summary import ReplicaProgress, ReplicaStatus
 from support.cli.plan_sandbox import PlanSandbox, answer
 from support.simulated.moving_clusters import a_cluster
 

@@ -14,8 +14,7 @@ from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host import client
-from ktui.execution.host.cancel_gate import CancelGateFile
-from ktui.execution.host.ownership import own_run
+from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.execution.journal.commands import Add, Answer
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.cancel_gate import CancelGateFile
+from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)

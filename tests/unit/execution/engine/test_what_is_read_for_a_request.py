@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ktui.cluster.asking import FreshRead
 from ktui.cluster.broker import Broker, TopicConfig
-from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.execution.engine.observed import RESTARTS_S, AbsentBrokers, Observed

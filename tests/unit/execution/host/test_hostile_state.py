@@ -14,9 +14,8 @@ import pytest
 from ktui.execution.cancel.foreign import CancelLog, read_cancels
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import all_runs
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.ownership import holder
+from ktui.execution.host.ownership import CancelGateFile, holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import refuse_unknown
 from ktui.execution.journal.journal import Journal, RunFollower

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.ownership import OwnedByOthers, OwnedHere, SendGuard, Unowned
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.cluster.send_guard import SendGuard
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.events import (
     AnyRunEvent,

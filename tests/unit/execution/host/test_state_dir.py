@@ -12,9 +12,8 @@ from ktui import durable
 from ktui.cli.main import ktui
 from ktui.execution.host import state_dir as mounts
 from ktui.execution.host import state_dir as statedir
-from ktui.execution.host.cancel_gate import CancelGateFile
 from ktui.execution.host.launch import write_rollback
-from ktui.execution.host.ownership import own_run
+from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.execution.host.state_dir import StateDir, StateDirProblem, default_name, resolve_state_dir
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import planned, written

@@ -9,8 +9,8 @@ import pytest
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
+from ktui.execution.host.client import undo_last, undo_limits, undo_throttle
 from ktui.execution.host.ownership import this_process
-from ktui.execution.host.undo import undo_last, undo_limits, undo_throttle
 from ktui.execution.journal.commands import SetLimits, SetThrottle
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, LimitsChanged, ThrottleChanged
 from ktui.execution.run.run import Run

@@ -15,7 +15,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, find_goal
 from ktui.pacing.limits import Limits
-from ktui.progress.causes import advice
+from ktui.progress.news import advice
 from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind, Timeline, in_time_order
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.undo import Undo, undo_limits
+from ktui.execution.host.client import Undo, undo_limits
 from ktui.execution.journal.commands import Command, SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State

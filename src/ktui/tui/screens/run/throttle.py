@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ktui.execution.host.undo import Undo, undo_throttle
+from ktui.execution.host.client import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
 from ktui.progress.summary import Inflow
