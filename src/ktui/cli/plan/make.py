@@ -234,6 +234,14 @@ def _make_plan(
     how = msgspec.structs.replace(how, limits=limits)
     name = wanted.output or Path(intent.run_name(values))
     run = default_name(name)
+    preview = how.check(
+        made.plan,
+        cluster,
+        source=clean(str(name)),
+        run=run,
+        # nothing is started here: `ktui start` refuses a rate that is too low
+        allowed=msgspec.structs.replace(allowed, slow=True),
+    )
     whole = _Made(
         words=words,
         amount=amount,
@@ -241,15 +249,8 @@ def _make_plan(
         made=made,
         failures=answer.failures,
         change=before_after(layout, made.plan),
-        preview=how.check(
-            made.plan,
-            cluster,
-            source=clean(str(name)),
-            run=run,
-            # nothing is started here: `ktui start` refuses a rate that is too low
-            allowed=msgspec.structs.replace(allowed, slow=True),
-        ),
-        start=start_command(wanted.output, run, allowed, how),
+        preview=preview,
+        start=start_command(wanted.output, run, allowed.used_by(preview.findings), how),
     )
     _write(whole, wanted)
     sys.exit(NOT_ALL if made.left else 0)

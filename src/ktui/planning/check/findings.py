@@ -75,6 +75,15 @@ class Allowances(msgspec.Struct, frozen=True):
     below_min_isr: bool = False
     slow: bool = False  # under such a throttle, by the estimate, no copy ends
 
+    def used_by(self, findings: Iterable[Finding]) -> Allowances:
+        """Return those of them without which one of the findings would be a problem."""
+        used = {finding.option for finding in findings}
+        return Allowances(
+            self.replication_factor_change and Option.REPLICATION_FACTOR_CHANGE in used,
+            self.below_min_isr and Option.BELOW_MIN_ISR in used,
+            self.slow and Option.SLOW in used,
+        )
+
 
 class Option(enum.StrEnum):
     """The option that turns a problem into a lesser finding."""

@@ -179,7 +179,7 @@ def _read_moves(field: Field, text: str) -> dict[TopicPartition, Brokers]:
         if match is None or int(match[2]) > LARGEST:
             problem = f"{shown!r} is not a partition, such as orders-3, before its brokers."
         elif not brokers:
-            problem = f"{shown}: no brokers stand behind it. Give them, such as {shown} 4,2,3."
+            problem = f"{shown}: no brokers follow it. Give them, such as {shown} 4,2,3."
         elif wrong := [each for each in brokers.split(",") if not _NUMBER.fullmatch(each)]:
             problem = f"{shown}: {shortened(wrong[0])!r} is not the id of a broker, such as 3."
         if problem or match is None:
@@ -187,9 +187,9 @@ def _read_moves(field: Field, text: str) -> dict[TopicPartition, Brokers]:
         tp = TopicPartition(match[1], int(match[2]))
         ids = tuple(map(int, brokers.split(",")))
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            problem = f"{shown}: {join_named('broker', twice)} stands there twice. Name it once."
+            problem = f"{shown}: {join_named('broker', twice)} is named twice. Name it once."
         elif tp in moves:
-            problem = f"{shown} stands there twice. Name it once, with its brokers."
+            problem = f"{shown} is named twice. Name it once, with its brokers."
         if problem:
             raise WrongField(field.name, problem)
         moves[tp] = ids

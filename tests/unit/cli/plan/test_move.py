@@ -28,6 +28,7 @@ def test_the_summary_says_what_moves_and_how_to_start_it() -> None:
 
     assert result.stderr.startswith("move orders-3: 1 partition, 1 replica to copy (2.0 GiB)")
     assert "start it: ktui start" in result.stderr.splitlines()[-1]
+    assert "--allow" not in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,10 @@ def test_the_summary_says_what_moves_and_how_to_start_it() -> None:
         ("ordres-3 1,2,3", "ordres-3: The cluster has no topic ordres; did you mean orders?"),
         ("orders-9 1,2,3", "orders-9: topic orders has no such partition. It has partitions 0, 1,"),
         ("orders-3 1,2,9", "orders-3: There is no broker 9; the cluster has brokers 1, 2, 3"),
-        ("orders-3 4,2,4", "orders-3: broker 4 stands there twice. Name it once."),
+        ("orders-3 4,2,4", "orders-3: broker 4 is named twice. Name it once."),
         ("orders-3 4,x", "orders-3: 'x' is not the id of a broker, such as 3."),
-        ("orders-3 4,5,6 orders-5", "orders-5: no brokers stand behind it. Give them, such as"),
-        ("orders-3 1,2,3 orders-3 1,2,6", "orders-3 stands there twice. Name it once"),
+        ("orders-3 4,5,6 orders-5", "orders-5: no brokers follow it. Give them, such as"),
+        ("orders-3 1,2,3 orders-3 1,2,6", "orders-3 is named twice. Name it once"),
         ("orders 4,5,6", "'orders' is not a partition, such as orders-3, before its brokers."),
         ("orders-3 4,5,3", "orders-3 has its replicas already: there is nothing to move."),
         (
