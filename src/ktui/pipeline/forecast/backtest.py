@@ -126,24 +126,13 @@ def _results(
 
 
 def _row(result: Forecast | CaughtUp) -> tuple[str, dict[str, Any]]:
+    row = msgspec.structs.asdict(result)
     if isinstance(result, CaughtUp):
-        return "caught_up", msgspec.structs.asdict(result)
-    forecast, left = result, result.predicted
-    return "forecast", {
-        "seq": forecast.seq,
-        "since": forecast.since,
-        "run_id": forecast.run_id,
-        "scope": forecast.scope,
-        "topic": forecast.topic,
-        "partition": forecast.partition,
-        "t": forecast.t,
-        "share": forecast.share,
-        "left_s": None if left is None else left.middle,
-        "low_s": None if left is None else left.low,
-        "high_s": None if left is None else left.high,
-        "linear_s": forecast.linear_s,
-        "recent_s": forecast.recent_s,
-    }
+        return "caught_up", row
+    left = result.predicted
+    if left is not None:
+        row |= {"left_s": left.middle, "low_s": left.low, "high_s": left.high}
+    return "forecast", row
 
 
 @cache

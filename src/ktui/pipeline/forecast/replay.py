@@ -143,28 +143,6 @@ class ReplayState(msgspec.Struct):
     growths: dict[TopicPartition, Growth] = {}
 
 
-class _Followed:
-    def __init__(self, state: RunReplay, prior_of: PriorOf) -> None:
-        self.state = state
-        self.run = state.run
-        self.estimate = Estimate(state.run, prior_of, state.estimate)
-
-    def take(self, line: RunLine) -> None:
-        if self.state.unreadable or line.entry <= self.run.seq:
-            return
-        try:
-            entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
-            self.run.apply(entry)
-        except (msgspec.MsgspecError, LookupError):
-            self.state.unreadable = True  # an event of a newer ktui, or of a damaged journal
-            return
-        self.estimate.take([entry])
-
-    @property
-    def under_way(self) -> bool:
-        return self.run.started is not None and not (self.run.ended or self.state.unreadable)
-
-
 class EtaReplay:
     """Folds a session as the live view would, by wall times; forecasts have normalised times."""
 
@@ -177,7 +155,10 @@ class EtaReplay:
         self._prior_of = prior_of
         self._every_ms = every_ms
         self.state = ReplayState() if state is None else state
-        self._runs = {run_id: _Followed(each, prior_of) for run_id, each in self.state.runs.items()}
+        self._estimates = {
+            run_id: Estimate(each.run, prior_of, each.estimate)
+            for run_id, each in self.state.runs.items()
+        }
 
     @property
     def progress(self) -> Progress:
@@ -185,41 +166,49 @@ class EtaReplay:
 
     def run(self, run_id: str) -> Run:
         """Return a run as of the last event; KeyError if it has had none, or has been forgotten."""
-        return self._runs[run_id].run
+        return self.state.runs[run_id].run
 
     def replay(self, events: Iterable[DecodedPoll | RunLine]) -> Iterator[Forecast | CaughtUp]:
         for each in events:
             if isinstance(each, RunLine):
-                self._followed(each).take(each)
+                self._replay_line(each)
             else:
                 yield from self._replay_poll(each)
 
-    def _followed(self, line: RunLine) -> _Followed:
-        if line.run_id not in self._runs:
-            state = self.state.runs[line.run_id] = RunReplay(Run(line.run))
-            self._runs[line.run_id] = _Followed(state, self._prior_of)
-        return self._runs[line.run_id]
+    def _replay_line(self, line: RunLine) -> None:
+        if line.run_id not in self._estimates:
+            new = self.state.runs[line.run_id] = RunReplay(Run(line.run))
+            self._estimates[line.run_id] = Estimate(new.run, self._prior_of, new.estimate)
+        state = self.state.runs[line.run_id]
+        if state.unreadable or line.entry <= state.run.seq:
+            return
+        try:
+            entry = JournalEntry(line.entry, from_wall_ms(line.at), decode(bytes(line.event)))
+            state.run.apply(entry)
+        except (msgspec.MsgspecError, LookupError):
+            state.unreadable = True  # an event of a newer ktui, or of a damaged journal
+            return
+        self._estimates[line.run_id].take([entry])
 
     def _replay_poll(self, seen: DecodedPoll) -> Iterator[Forecast | CaughtUp]:
         before = self.progress.last
         self._forget_runs(seen.observation.at)
-        runs = (each.run for each in self._runs.values())
+        runs = (each.run for each in self.state.runs.values())
         self.state.progress = fold(
             reduce(with_requested_replicas, runs, self.progress), seen.observation
         )
-        timelines = self.progress.timelines
-        for run_id, followed in self._runs.items():
-            if followed.under_way:
-                yield from self._of_run(run_id, followed, seen, timelines)
+        for run_id, each in self.state.runs.items():
+            if each.run.started is not None and not (each.run.ended or each.unreadable):
+                yield from self._forecast_run(run_id, each, seen)
         yield from self._settle(seen, before)
         yield from self._forecast_partitions(seen)
 
     def _forget_runs(self, now: datetime) -> None:
         """Forget runs that ended as long ago as the fold keeps moves."""
-        for run_id, each in list(self._runs.items()):
+        for run_id, each in list(self.state.runs.items()):
             at = each.run.at
             if each.run.ended and at is not None and (now - at).total_seconds() > ENDED_FOR_S:
-                del self._runs[run_id], self.state.runs[run_id]
+                del self._estimates[run_id], self.state.runs[run_id]
 
     def _settle(self, seen: DecodedPoll, before: Observation | None) -> Iterator[CaughtUp]:
         for tp, growth in list(self.state.growths.items()):
@@ -234,7 +223,9 @@ class EtaReplay:
 
     def _forecast_partitions(self, seen: DecodedPoll) -> Iterator[Forecast]:
         run_of = {
-            tp: run_id for run_id, each in self._runs.items() for tp in each.run.tracks_in_flight
+            tp: run_id
+            for run_id, each in self.state.runs.items()
+            for tp in each.run.tracks_in_flight
         }
         for tp, state in seen.observation.partitions.items():
             if not state.described or not set(state.adding) - set(state.isr):
@@ -247,24 +238,18 @@ class EtaReplay:
                 growth.since = seen.seq if growth.since is None else growth.since
                 yield growth.forecast(seen, share, timeline.left_s, run_of.get(tp), tp)
 
-    def _of_run(
-        self,
-        run_id: str,
-        followed: _Followed,
-        seen: DecodedPoll,
-        timelines: Mapping[TopicPartition, Timeline],
-    ) -> Iterator[Forecast]:
-        run, now = followed.run, seen.observation.at
-        followed.estimate.update(now, timelines)
-        growth = followed.state.growth
+    def _forecast_run(self, run_id: str, state: RunReplay, seen: DecodedPoll) -> Iterator[Forecast]:
+        run, now, estimate = state.run, seen.observation.at, self._estimates[run_id]
+        estimate.update(now, self.progress.timelines)
+        growth = state.growth
         if growth is None:
             passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
-            growth = followed.state.growth = Growth(seen.t - round(passed * 1000))
-        so_far = followed.estimate.copied_so_far
+            growth = state.growth = Growth(seen.t - round(passed * 1000))
+        so_far = estimate.copied_so_far
         share = so_far.share if so_far.whole else run.over / max(1, len(run.tracks))
         growth.grow(seen.t, share)
         if growth.due(seen.t, self._every_ms):
-            yield growth.forecast(seen, share, followed.estimate.copied.left_s, run_id)
+            yield growth.forecast(seen, share, estimate.copied.left_s, run_id)
 
 
 def _share(timeline: Timeline) -> float | None:
@@ -353,22 +338,17 @@ def encode_state(state: SavedState) -> bytes:
     """Encode a replay's state, without the events that only screens show."""
     replay = state.replay
     if replay is not None:
-        kept = ReplayState(_without_events(replay.progress), replay.runs, replay.growths)
-        state = SavedState(state.place, kept)
-    return _ENCODER.encode(state)
+        replace, progress = msgspec.structs.replace, replay.progress
+        kept: Mapping[TopicPartition, Timeline] = {
+            tp: replace(timeline, events=()) for tp, timeline in progress.timelines.items()
+        }
+        replay = replace(replay, progress=replace(progress, timelines=kept, events=()))
+    return _ENCODER.encode(SavedState(state.place, replay))
 
 
 def decode_state(content: bytes) -> SavedState:
     """Decode a state; raise MsgspecError for content of another format."""
     return _DECODER.decode(content)
-
-
-def _without_events(progress: Progress) -> Progress:
-    timelines: Mapping[TopicPartition, Timeline] = {
-        tp: msgspec.structs.replace(timeline, events=())
-        for tp, timeline in progress.timelines.items()
-    }
-    return msgspec.structs.replace(progress, timelines=timelines, events=())
 
 
 def _as_list(value: object) -> list[Any]:

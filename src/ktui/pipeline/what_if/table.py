@@ -37,6 +37,10 @@ _USUAL_CELLS = 75  # about as many as there are in a grid of a run's own limits 
 _FEW_TESTS = 10  # with fewer tests of the model, the least and the most count, and no percentiles
 
 
+_SIMULATED = tuple(name for name in SimulatedCell.__struct_fields__ if name != "cell")
+"""What a cell and its row have by the same names."""
+
+
 class RealDuration(msgspec.Struct, frozen=True):
     """How long a run really took, and the model to check against that."""
 
@@ -50,31 +54,25 @@ def simulated_rows(
 ) -> Iterator[dict[str, Any]]:
     """Simulate a run under some cells; no rows where it had nothing to move."""
     moves = run.moves()
-    actual_s = None if lasted.ms is None else lasted.ms / 1000
     for cell in cells if moves.wanted else ():
         own = cell == run.cell
         result = simulate_cell(moves, cell, model, own=own)
+        if own:
+            result = msgspec.structs.replace(
+                result,
+                driven_by=run.driven_by or None,
+                by_s=lasted.by_s if run.steady else None,
+                actual_s=None if lasted.ms is None else lasted.ms / 1000,
+            )
         yield {
             "run": run.name,
             "partitions": len(moves.wanted),
             "bytes": moves.bytes_to_copy,
             "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
             "throttle": cell.throttle.typed,
-            "own": own,
-            "driven_by": (run.driven_by or None) if own else None,
-            "by_s": lasted.by_s if own and run.steady else None,
-            "predicted_s": result.predicted_s,
-            "low_s": result.low_s,
-            "high_s": result.high_s,
-            "partitions_at_once": result.partitions_at_once,
-            "peak_extra_replicas": result.peak_extra_replicas,
-            "batches": result.batches,
-            "broker_bytes_s": result.broker_bytes_s,
-            "actual_s": actual_s if own else None,
+            **{name: getattr(result, name) for name in _SIMULATED},
             "error_held_out": _error(run, moves, lasted) if own else None,
             "calibrated_on": list(model.runs),
-            "assumed": list(result.assumed),
-            "beyond": list(result.beyond),
         }
 
 
@@ -90,9 +88,13 @@ def advised_rows(
     """Add to one run's rows the recommendation, its reason and error; `tests` widen ranges."""
     error = next(row["error_held_out"] for row in rows if row["own"])
     further = [*untested(tests), *model_too_far_off(error)]
-    rows = [{**row, **_widened(row, tests), "beyond": [*row["beyond"], *further]} for row in rows]
-    advice = advise([_played(row) for row in rows], window_s)
-    for place, row in enumerate(rows):
+    widened = []
+    for row in rows:
+        low_s, high_s = tests.widened(row["predicted_s"], row["low_s"], row["high_s"])
+        beyond = [*row["beyond"], *further]
+        widened.append({**row, "low_s": low_s, "high_s": high_s, "beyond": beyond})
+    advice = advise([_played(row) for row in widened], window_s)
+    for place, row in enumerate(widened):
         yield {
             **row,
             "error_held_out": error,
@@ -102,28 +104,10 @@ def advised_rows(
         }
 
 
-def _widened(row: Mapping[str, Any], tests: HeldOutTests) -> dict[str, float]:
-    low_s, high_s = tests.widened(row["predicted_s"], row["low_s"], row["high_s"])
-    return {"low_s": low_s, "high_s": high_s}
-
-
 def _played(row: Mapping[str, Any]) -> SimulatedCell:
     limits = msgspec.json.decode(row["limits"], type=Limits)
-    return SimulatedCell(
-        cell=GridCell(limits, parse_throttle_rates(row["throttle"])),
-        own=row["own"],
-        driven_by=row["driven_by"],
-        by_s=row["by_s"],
-        predicted_s=row["predicted_s"],
-        low_s=row["low_s"],
-        high_s=row["high_s"],
-        partitions_at_once=row["partitions_at_once"],
-        peak_extra_replicas=row["peak_extra_replicas"],
-        batches=row["batches"],
-        broker_bytes_s=row["broker_bytes_s"],
-        actual_s=row["actual_s"],
-        beyond=tuple(row["beyond"]),
-    )
+    cell = GridCell(limits, parse_throttle_rates(row["throttle"]))
+    return SimulatedCell(cell=cell, **{name: row[name] for name in _SIMULATED})
 
 
 _KINDS = (
