@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import enum
 import heapq
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -289,9 +289,7 @@ class Usage(msgspec.Struct):
     """Steps that move the leader of an internal partition."""
     steps_adding: int = 0
     alone: int = 0
-    taken: dict[str, Counter[Place]] = msgspec.field(
-        default_factory=lambda: {field: Counter[Place]() for field, _ in COUNTED}
-    )
+    taken: dict[str, Counter[Place]] = msgspec.field(default_factory=lambda: defaultdict(Counter))
     """What the steps take of each limit, by its field and by where it is counted."""
 
     def count_place(self, move: Move, sign: int = 1) -> None:
