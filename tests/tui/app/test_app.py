@@ -1,16 +1,27 @@
+"""The app: keys, themes, and the terminal that it gives back."""
+
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.color import Color, ColorType
 from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
+from textual.screen import Screen
 
 from ktui.cluster.observer import Interest
+from ktui.progress.timeline import Progress
 from ktui.simulated import layout
+from ktui.tui.draw.paint import ROLES
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -19,7 +30,19 @@ from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.footer import FooterKeys
 from support.simulated.moving_clusters import a_cluster, move
-from support.views.screens import colour_of, resize
+from support.views.screens import (
+    SHIPPED,
+    TP,
+    Host,
+    colour_of,
+    events,
+    observation,
+    progress,
+    resize,
+    screen_text,
+    timeline,
+)
+from support.views.terminal import Terminal
 from support.views.watching import LARGE, SMALL, Watching, an_app, watching
 
 
@@ -343,3 +366,99 @@ async def test_the_terminal_title_shows_the_totals(monkeypatch: pytest.MonkeyPat
         assert written[-1] == "\x1b]0;ktui prod-eu: nothing is moving\x07"
         await watch.lose()
         assert written[-1] == "\x1b]0;ktui prod-eu: cluster lost\x07"
+
+
+LEAVE_ALTERNATE_SCREEN, SHOW_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
+
+
+def test_a_view_ends_when_its_terminal_is_gone_even_without_a_signal() -> None:
+    command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
+    with Terminal(command) as terminal:
+        terminal.wait_for("connection refused")
+
+        terminal.hang_up()
+
+        assert terminal._process.wait(timeout=60) == -signal.SIGHUP
+
+
+def test_a_demo_that_is_hung_up_leaves_no_folder_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ktui", "demo"]
+    with Terminal(command, env={"TMPDIR": str(tmp_path)}) as terminal:
+        terminal.wait_for("SIMULATED")
+        assert list(tmp_path.glob("ktui-demo-*"))
+
+        terminal.hang_up()
+
+        assert terminal._process.wait(timeout=60) == -signal.SIGHUP
+    assert not list(tmp_path.glob("ktui-demo-*"))
+
+
+def test_a_view_terminated_by_another_process_restores_the_terminal() -> None:
+    command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
+    with Terminal(command) as terminal:
+        terminal.wait_for("connection refused")
+        os.kill(terminal._process.pid, signal.SIGTERM)
+        terminal.wait_for_exit()
+
+        assert terminal.attributes == terminal.attributes_before
+        assert LEAVE_ALTERNATE_SCREEN in terminal.output
+        assert SHOW_CURSOR in terminal.output
+
+
+SCREENS = {
+    "detail": lambda: DetailScreen(TP),
+    "brokers": BrokersScreen,
+    "events": EventsScreen,
+}
+
+
+def all_shown() -> Progress:
+    return progress(timeline(), last=observation(), events=events(50, severity=1))
+
+
+def colours(app: Host[Any]) -> Iterator[Color]:
+    for strip in app.screen._compositor.render_strips():
+        for segment in strip:
+            if segment.style is not None:
+                yield from filter(None, (segment.style.color, segment.style.bgcolor))
+
+
+async def drawn(screen: Screen[None], theme: str) -> tuple[str, set[Color]]:
+    app = Host(screen, theme)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        app.show(all_shown())
+        await pilot.press("tab")
+        await pilot.pause()
+        return screen_text(app), set(colours(app))
+
+
+@pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS.keys())
+async def test_the_sixteen_colour_theme_uses_only_the_terminals_own_colours(
+    screen: Any,
+) -> None:
+    _, seen = await drawn(screen(), "sixteen")
+    assert len(seen) > 3
+    assert {color.type for color in seen} <= {ColorType.STANDARD, ColorType.DEFAULT}
+
+
+@pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS.keys())
+async def test_screens_show_the_same_text_and_signs_without_colour(
+    screen: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coloured, _ = await drawn(screen(), "dark")
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain, seen = await drawn(screen(), "dark")
+    assert plain == coloured
+    assert all(len(set(color.get_truecolor())) == 1 for color in seen)
+
+
+async def test_each_theme_has_a_usable_colour_for_each_role() -> None:
+    app = Host(EventsScreen())
+    async with app.run_test() as pilot:
+        for theme in SHIPPED.themes:
+            app.theme = theme
+            await pilot.pause()
+            for role in ROLES:
+                style = app.stylesheet.parse_style(f"${role}")
+                assert style.foreground is not None

@@ -1,4 +1,4 @@
-"""A view that attaches to a run knows what its engine has seen before."""
+"""A replay's history and promises."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Progress
 from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Tape
+from ktui.rehearsal.twins import RehearsedTwin, rehearse
 from ktui.simulated import layout
-from ktui.simulated.clock import VirtualClock
+from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.poll.polling import load_history, merge_history
+from support.recordings.drained_recordings import MB, driven
 from support.recordings.recorded_history import files_of
+from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
-from support.views.replays import Course, record_run
+from support.views.replays import Course, record_run, replaying
 from support.views.running import a_new_run, moved, watching_runs
 
 NAMES = ("orders-0", "orders-1")
@@ -212,3 +215,60 @@ def test_a_view_without_polls_starts_with_the_recorded_history(nothing: Progress
     past = folded(seen(1, 2, 3))
     assert merge_history(past, nothing, None) == past
     assert merge_history(nothing, past, past.last) == past
+
+
+@pytest.fixture
+def rehearsed(tmp_path: Path) -> RehearsedTwin:
+    rehearsal = rehearsal_of(ONTO_4, "kill 5 at 50%")
+    (usual,) = rehearse(rehearsal, TWIN.at(50e6), start=FIRST_MOMENT, record=tmp_path)
+    return usual
+
+
+async def test_a_rehearsal_is_replayed_with_its_run_and_what_broke_it(
+    rehearsed: RehearsedTwin,
+) -> None:
+    assert rehearsed.recording is not None
+    recording, ended_s = Path(rehearsed.recording), rehearsed.summary.time_s
+    async with replaying(recording, at_s=ended_s / 4) as replay:
+        assert "prod.yaml (simulated)   REPLAY" in replay.lines[0]
+        await replay.until_told("run moves  RUNNING")
+        await replay.surveyed()
+        await replay.press("full_stop")
+        await replay.until_told("broker 5: log dirs")  # it does not answer, and is not fenced yet
+        await replay.press("full_stop")
+        await replay.until_told("broker 5 down")
+    async with replaying(recording, at_s=ended_s + 1) as replay:
+        await replay.until_told("moves ENDED")
+        assert "done 2/2" in replay.text
+
+
+SIZES = [90 * MB, 150 * MB, 120 * MB, 60 * MB, 180 * MB, 105 * MB]
+WIDE = (200, 40)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that cannot keep its time, for its objective lets it go at 3.2 MB/s at most."""
+    folder = tmp_path_factory.mktemp("driven")
+    driven(folder, within_s=70, sizes=SIZES, name="driven")
+    return folder / "driven"
+
+
+async def test_a_replay_shows_a_promise_as_it_stood_at_the_moment_played(recording: Path) -> None:
+    async with replaying(recording, WIDE, at_s=5.5) as replay:
+        await replay.press("p")
+        await replay.until_told("load<8 no figure")
+        assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
+        assert "kept" not in replay.line("load<8")
+
+        await replay.press(*["right"] * 3)
+        await replay.until_told("load<8 2 100% kept")
+        assert "throttle 3.1 MB/s into each broker" in replay.line("load<8")
+
+        await replay.press(*["right"] * 2)
+        await replay.until_told("load<8 no figure 60% kept")
+        assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
+        assert "CANNOT BE DONE BY 00:01: 00:04 AT THE SOONEST" in replay.line("run driven")
+
+        await replay.press(*["left"] * 2)
+        await replay.until_told("load<8 2 100% kept")

@@ -1,13 +1,27 @@
+"""Cancels and ends of a run in the view, and undo."""
+
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ktui.execution.journal.commands import CancelMoves, Command, Continue
+import pytest
+
+from ktui.execution.journal.commands import CancelMoves, Command, Continue, SetLimits
+from ktui.execution.journal.journal import Journal
 from ktui.execution.run.states import CancelKind, State
+from ktui.pacing.limits import Limits
+from ktui.simulated import layout
+from ktui.simulated.clock import VirtualClock
 from ktui.tui.screens.run.cancel import CancelScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen
+from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.watch.screen import WatchScreen
 from support.simulated.moving_clusters import ORIGINAL
-from support.views.cancel_dialog import carry_out, known, open_dialog, state_of
-from support.views.running import NAME, RunWatched, a_quiet_cluster, moved, watching_run
+from support.views.cancel_dialog import asked, carry_out, known, open_dialog, state_of
+from support.views.running import NAME, RunWatched, a_new_run, a_quiet_cluster, moved, watching_run
+from support.views.watching import LARGE, SMALL
 
 NAMES = ("a-0", "a-1", "b-0")
 
@@ -177,3 +191,175 @@ async def test_an_ended_run_has_nothing_to_stop(tmp_path: Path) -> None:
         assert "There is nothing to stop: all of it has ended already." in watch.text
         await watch.press("y")
         assert isinstance(watch.app.screen, CancelScreen)
+
+
+THERE = (7, 8, 9)
+
+
+@asynccontextmanager
+async def one_ended_and_another_lives(
+    folder: Path, size: tuple[int, int] = LARGE
+) -> AsyncIterator[RunWatched]:
+    """Show a run that has ended; another moves one of its partitions, and one of its own."""
+    cluster = a_quiet_cluster("a-0", "b-0")
+    async with watching_run(cluster, folder, moved("a-0"), Limits(), size=size) as watch:
+        await watch.pass_until("ENDED")
+        targets = moved("a-0", "b-0", target=THERE)
+        await watch.engines.start(a_new_run(targets, Limits(partitions=2, replicas=1), "night"))
+        for _ in range(7):
+            await watch.see()
+        await watch.say("night")
+        yield watch
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_line_names_the_run_that_lives_while_the_shown_one_has_ended(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with one_ended_and_another_lives(tmp_path, size) as watch:
+        assert watch.app.attached is not None
+        assert watch.app.attached.name == NAME
+        line = watch.line("▶ now:")
+        assert "run night RUNNING 0/2" in line
+        assert line.rstrip().endswith("r attaches")
+        assert f"{NAME} ENDED" in watch.text
+
+
+async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them(tmp_path: Path) -> None:
+    async with one_ended_and_another_lives(tmp_path) as watch:
+        assert "moving" in watch.row("a-0")
+        assert "run night" in watch.row("a-0")
+        await watch.do(*map(layout.Kill, THERE))
+        await watch.pass_until("2 STALLED of run night (r)", most_s=60)
+        assert "STALLED" in watch.row("a-0")
+        assert "run night: broker 7 is down" in watch.row("a-0")
+        assert "run night: broker 7 is down" in watch.row("b-0")  # which the ended run never had
+
+
+@pytest.mark.parametrize("key", ["p", "P", "t", "l", "c"])
+async def test_keys_of_a_run_that_has_ended_point_to_the_one_that_lives(
+    tmp_path: Path, key: str
+) -> None:
+    async with one_ended_and_another_lives(tmp_path) as watch:
+        await watch.press(key)
+        assert isinstance(watch.app.screen, WatchScreen)
+        words = "Run drain-3 has ended; run night is running. Press r, and ↵ to attach the view."
+        assert words in watch.text
+
+
+async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys(tmp_path: Path) -> None:
+    async with one_ended_and_another_lives(tmp_path) as watch:
+        await watch.press("r")
+        await watch.say("engine: process")
+        await watch.press("home", "enter")
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "night")
+        await watch.see()
+        assert "▶ now:" not in watch.text
+        await watch.press("p")
+        assert "Pause run night?" in watch.text
+
+
+async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
+    async with one_ended_and_another_lives(tmp_path) as watch:
+        await watch.engines.aclose()
+        await watch.pass_until("run night WAITING FOR RESUME")
+        await watch.press("p")
+        assert "run night waits for resume. Press r" in watch.text
+        await watch.pass_time(5.0)
+        assert "run night" in watch.row("a-0")
+
+
+async def test_the_line_goes_with_the_last_run_that_has_not_ended(tmp_path: Path) -> None:
+    async with one_ended_and_another_lives(tmp_path) as watch:
+        for _ in range(60):
+            await watch.see()
+        assert "▶ now:" not in watch.text
+        assert "night" not in watch.row("a-0")
+        assert "✓ drain-3 ENDED" in watch.text
+
+
+UNDO_NAMES = ("a-0", "a-1", "a-2")
+
+
+async def change_limits(watch: RunWatched, partitions: str) -> None:
+    """Change the limit P in the dialog, and wait for the answer."""
+    await watch.press("l", "down")
+    await watch.type(partitions)
+    await watch.press("enter")
+    await watch.pass_until("in force: they bind")
+    await watch.press("escape")
+    await watch.see()
+
+
+def limits_of(watch: RunWatched) -> Limits:
+    assert watch.app.attached is not None
+    return watch.app.attached.run.limits
+
+
+async def test_an_undo_shows_what_it_puts_back_and_enter_does_it_and_a_second_one_undoes_that(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
+    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), size=SMALL) as watch:
+        await change_limits(watch, "3")
+        for words, after in (("P 3 -> 1", 1), ("P 1 -> 3", 3)):
+            await watch.press("U")
+            assert isinstance(watch.app.screen, LimitsScreen)
+            assert "Undoes your change of 00:" in watch.text
+            assert words in " ".join(" ".join(watch.dialog).split())
+            assert asked(watch) == []  # nothing is asked for before enter
+            await watch.press("enter")
+            await watch.pass_until("in force: they bind")
+            assert limits_of(watch).partitions == after
+            await watch.press("escape")
+
+
+async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
+    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), throttle="20MB") as watch:
+        await watch.press("t")
+        assert "ctrl+z" not in watch.text  # nothing was changed yet
+        await watch.type("30MB")
+        await watch.press("enter")
+        await watch.pass_until("30 MB/s into each broker, at once")
+        await watch.see()
+        await watch.type("5MB")
+        await watch.press("ctrl+z")
+        assert "20MB" in watch.dialog_line("new throttle")
+        assert "Undoes your change" in watch.text
+        assert "Lowered: for up to 11 s" in watch.text
+        await watch.press("escape")
+        await watch.type(":undo")
+        await watch.press("enter")
+        await watch.until(lambda: isinstance(watch.app.screen, ThrottleScreen))
+        await watch.press("enter")
+        await watch.pass_until("20 MB/s into each broker, at once")
+
+
+async def test_a_change_by_somebody_else_is_not_undone_even_where_it_comes_after_the_preview(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
+    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES)) as watch:
+        await watch.press("U")
+        assert isinstance(watch.app.screen, WatchScreen)
+        await watch.say("there is nothing to undo")
+        await change_limits(watch, "3")
+        await watch.press("U")
+        with Journal.open(watch.run.journal, VirtualClock()) as journal:
+            journal.ask(SetLimits({"partitions": 2}), "ada@ops1 (7)")
+        await watch.press("enter")
+        await watch.pass_until("the limits were changed meanwhile: P 3 -> 2")
+        assert limits_of(watch).partitions == 2
+        await watch.press("escape", "U")
+        await watch.say("is not yours: ada@ops1 (7) made it")
+
+
+async def test_a_read_only_view_undoes_nothing(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
+    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), write=False) as watch:
+        await watch.press("U")
+        assert isinstance(watch.app.screen, WatchScreen)
+        await watch.say("This view is read-only")

@@ -1,18 +1,40 @@
-"""Plans that are made of what an operator wants of brokers and topics, on the start screen."""
+"""The start screen: intents, budgets, and a rehearsal first."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.events import Key
 
+from ktui.cli.twin.report import ClusterRehearser
+from ktui.execution.host.launch import NewRun
+from ktui.planning.plan import Plan
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.twin.brokers import rates_of
+from ktui.simulated.twin.make import ClusterTwin, take_twin
+from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.run_view.plan_request import SOURCES
+from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.start import StartScreen
 from support.cli.made_plan import cluster
-from support.views.plan_steps import answer_line, confirm, field, go_to, joined_words, report
-from support.views.running import RunWatched, a_quiet_cluster, watching_runs
+from support.runs.engine_runs import plan_of
+from support.views.plan_steps import (
+    a_plan_file,
+    answer_line,
+    confirm,
+    field,
+    go_to,
+    joined_words,
+    plan_screen,
+    read,
+    report,
+    settled,
+)
+from support.views.running import RunWatched, a_quiet_cluster, moved, watching_runs
 from support.views.watching import LARGE, SMALL
 
 
@@ -191,3 +213,203 @@ async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_p
         # nothing is lost on the way there and back
         await watch.press("right")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
+
+
+async def start_screen_budgets_choose(watch: RunWatched, source: str) -> None:
+    await watch.press("n")
+    assert isinstance(watch.app.screen, StartScreen)
+    await watch.press("shift+tab", *["right"] * SOURCES.index(source), "tab")
+
+
+async def test_a_budget_bounds_the_plan_and_shows_how_far_it_gets(tmp_path: Path) -> None:
+    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+        await start_screen_budgets_choose(watch, "drain")
+        await watch.type("3")
+        await watch.until(lambda: "8 replicas to copy (14 GiB)" in preview(watch))
+        await watch.press("tab", "tab", "tab")
+        await watch.type("6")
+        await watch.until(lambda: "within the budget: 6 of 6 moves" in preview(watch))
+        assert "2 replicas stay as they are: the most moves are reached" in preview(watch)
+
+        await watch.press("tab")
+        await watch.type("5GB")
+        await watch.until(lambda: "4.0 GiB of 5GB copied" in preview(watch))
+        # what is wrong is said at its field
+        await watch.press("x")
+        await watch.until(lambda: "! bytes: '5GBx' is no size. Type 500GB." in report(watch))
+        await watch.press("backspace")
+
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        assert "4.0 GiB of 5GB copied" in joined_words(report(watch))
+
+
+async def test_only_the_topics_named_are_changed_and_none_that_is_excluded(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+        await start_screen_budgets_choose(watch, "drain")
+        await watch.type("3")
+        await watch.press("tab")
+        await watch.type("ordrs")
+        await watch.until(lambda: "no topic matches 'ordrs'; did you mean orders?" in report(watch))
+        await watch.press("backspace", "backspace", "backspace", "*")
+        await watch.until(lambda: "6 partitions: 6 replicas to copy" in preview(watch))
+        await watch.press(*["backspace"] * 3, "tab")
+        await watch.type("orders")
+        await watch.until(lambda: "2 partitions: 2 replicas to copy" in preview(watch))
+
+
+async def test_a_new_replica_takes_the_place_of_the_old_one_where_that_is_chosen(
+    tmp_path: Path,
+) -> None:
+    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+        await start_screen_budgets_choose(watch, "drain")
+        await watch.type("3")
+        watch.app.screen.query_one("#plan-keep_order").focus()
+        await watch.press("right")
+        await watch.press("enter")
+        await settled(watch)
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: watch.app.attached is not None)
+        assert watch.app.attached is not None
+        targets = {str(tp): track.target for tp, track in watch.app.attached.run.tracks.items()}
+        assert targets["orders-2"] == (6, 4, 5)
+
+
+async def test_topics_are_placed_by_a_file_of_rules_whose_mistakes_name_the_line(
+    tmp_path: Path,
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules:\n  - topics: orders\n    strategy: sideways\n", encoding="utf-8")
+    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+        await start_screen_budgets_choose(watch, "placement")
+        field(watch, "#plan-rules").value = str(rules)
+        await watch.until(lambda: f"{rules}:3: " in report(watch))
+        assert "'sideways' is not a strategy. Use any" in joined_words(report(watch))
+
+        rules.write_text(
+            "rules:\n  - topics: payments\n    strategy: static\n    lists: {0: [6, 1, 2]}\n",
+            encoding="utf-8",
+        )
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await confirm(watch, "placement")
+        await watch.until(lambda: watch.app.attached is not None)
+        assert watch.app.attached is not None
+        targets = {str(tp): track.target for tp, track in watch.app.attached.run.tracks.items()}
+        assert targets == {"payments-0": (6, 1, 2)}
+
+
+NAMES = ("a-0", "a-1")
+
+
+class Twins:
+    """Takes twins of a cluster without a measurement, and counts them."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self.taken = 0
+
+    async def __call__(self, plan: Plan) -> ClusterTwin:
+        self.taken += 1
+        reader, clock = self._cluster.reader(), self._cluster.clock
+        return await take_twin(
+            reader, clock, rates=lambda _id: rates_of(None), plan=plan, measure_s=0
+        )
+
+
+class Endless:
+    """A rehearsal that goes on until it is cancelled."""
+
+    cancelled = False
+
+    async def rehearse(
+        self, wanted: NewRun, progress: Callable[[str], None], *, new_snapshot: bool
+    ) -> RehearsedPlan:
+        del wanted, new_snapshot
+        progress("measuring")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        raise AssertionError
+
+
+async def rehearse_first_choose(watch: RunWatched, folder: Path) -> None:
+    """Open the start screen on a plan for both partitions."""
+    path = a_plan_file(folder, plan_of(moved(*NAMES)), "drain-3.json")
+    await watch.press("n")
+    await read(watch, path)
+    await watch.until(lambda: "replica movements" in report(watch))
+    await settled(watch)
+
+
+def facts(watch: RunWatched) -> str:
+    return joined_words(str(watch.app.screen.query_one("#start-facts").render()))
+
+
+async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_nothing_is_sent(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES)
+    before = {
+        name: topic.partitions[0].replicas for name, topic in cluster.controller.topics.items()
+    }
+    async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
+        await watch.press("n")
+        assert "rehearse first" not in watch.text  # there is no plan yet
+        await watch.press("escape")
+        twins = Twins(cluster)
+        watch.engines.rehearser = ClusterRehearser(
+            "prod-eu", twins, measure_s=0, clock=cluster.clock
+        )
+        await rehearse_first_choose(watch, tmp_path)
+        assert "^y rehearse first" in watch.text
+        await watch.press("ctrl+y")
+        await watch.say("at target")
+        assert "drain-3.json on a simulated twin, prod-eu. Nothing was sent." in watch.text
+        figures = watch.line("at target").rstrip(" ▁▂▃▄▅▆▇█")  # without the scroll bar
+        assert figures.split() == ["at", "target", *["2", "of", "2"] * 3]
+        await watch.press("end")
+        await watch.say("to the end: holds")
+        await watch.say("the twins are those of a snapshot taken at")
+
+        await watch.press("enter")
+        assert plan_screen(watch).step.name == "limits"
+        await go_to(watch, "start")
+        await watch.until(lambda: "rehearsed" in facts(watch))
+        assert "as it was typed before" not in facts(watch)
+        await go_to(watch, "limits")
+        field(watch, "#new-partitions").value = "1"
+        await settled(watch)
+        await go_to(watch, "start")
+        await watch.until(lambda: "as it was typed before" in facts(watch))
+        await watch.press("ctrl+y")
+        await watch.say("at target")
+        assert twins.taken == 1
+        await watch.press("escape")
+        await watch.until(lambda: "as it was typed before" not in facts(watch))
+        assert field(watch, "#new-partitions").value == "1"
+    assert before == {
+        name: topic.partitions[0].replicas for name, topic in cluster.controller.topics.items()
+    }
+
+
+async def test_the_view_goes_on_beside_a_rehearsal_which_escape_cancels(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster(*NAMES), tmp_path, size=SMALL) as watch:
+        endless = Endless()
+        watch.engines.rehearser = endless
+        await rehearse_first_choose(watch, tmp_path)
+        await watch.press("ctrl+y")
+        await watch.say("measuring …")
+        assert "esc cancel" in watch.text
+        await watch.press("e")
+        assert isinstance(watch.app.screen, EventsScreen)
+        await watch.press("escape")
+        assert "measuring …" in watch.text
+        await watch.press("escape")
+        await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
+        await watch.until(lambda: endless.cancelled)

@@ -1,4 +1,4 @@
-"""`:` opens a line with the verbs of the shell, their values and their refusals."""
+"""The command line, the dashboard, help and keys."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits, Mode
+from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.dashboard.map import MAP_CELLS, MapModel, MapState, PartitionMap
+from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.watch.words import RowContext
+from ktui.tui.widgets import off_loop
+from support.simulated.moving_clusters import a_cluster
 from support.views.running import a_quiet_cluster, moved, watching_run
-from support.views.watching import SMALL, Watching
+from support.views.screens import BEGAN_S, timeline
+from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
 
 NAMES = ("a-0", "a-1", "b-0", "b-1")
 
@@ -140,3 +149,195 @@ async def test_tab_completes_and_up_brings_back_earlier_lines(tmp_path: Path) ->
         assert ":cancel b-0 --stop" in watch.text
         await watch.press("down", "down")
         assert ":sort" not in watch.text
+
+
+DASHBOARD_NAMES = ("audit-0", *(f"orders-{n}" for n in range(4)))
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    cluster = a_quiet_cluster(*DASHBOARD_NAMES, messages=60_000)
+    limits = Limits(replicas=3, partitions=2)
+    run = watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES), limits, "2MB", size=size)
+    async with run as watch:
+        await watch.pass_time(30)
+        await watch.press("d")
+        await watch.see()
+
+        assert "copied into all brokers 3.0 MB/s · last 1 minute" in watch.text
+        assert "1.0/2.0 MB/s" in watch.line("b4  ")
+        assert "RUNNING" in watch.text
+        assert "▒ 2 copying  · 3 queued" in watch.line("partitions 5")
+        assert watch.line("orders  ").split()[1] == "▒···"
+
+        await watch.press("down", "right", "right")
+        assert "orders-2  queued" in watch.text
+        await watch.press("enter")
+        assert "orders-2" in watch.lines[1]
+        await watch.press("escape", "escape")
+        assert "run drain-3" in watch.text
+
+
+async def test_trouble_has_a_sign_and_a_key_that_goes_to_it() -> None:
+    names = [f"orders-{n}" for n in range(6)]
+    cluster = a_cluster(moving=names, messages=10**6)
+    async with watching(cluster) as watch:
+        await watch.press("d")
+        await watch.do(layout.Kill(4))
+        await watch.pass_time(60)
+
+        assert "! 6 stalled" in watch.line("partitions 6")
+        await watch.press("w")
+        assert "orders-1  STALLED" in watch.text
+
+
+async def test_an_empty_dashboard_says_what_it_waits_for() -> None:
+    async with watching(a_cluster(resting=["orders-0"])) as watch:
+        await watch.press("d")
+
+        assert "Nothing is being reassigned" in watch.text
+        await watch.press("enter")
+        assert "There is no partition to open." in watch.text
+
+
+async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*DASHBOARD_NAMES)
+    async with watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES)) as watch:
+        await watch.press("d")
+        shown = watch.app.screen.query_one(PartitionMap)
+        await watch.pilot.click(shown, offset=(shown._left + 3, 1))
+
+        assert shown.partition == TopicPartition("orders", 3)
+
+
+async def test_many_partitions_are_judged_beside_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_loop, "FEW", 0)
+    cluster = a_cluster(moving=[f"orders-{n}" for n in range(6)], messages=10**6)
+    async with watching(cluster) as watch:
+        await watch.press("d")
+        shown = watch.app.screen.query_one(PartitionMap)
+        await watch.until(lambda: "▓ 6 moving" in watch.text)
+        await watch.press("right", "right")
+        await watch.do(layout.Kill(4))
+        await watch.pass_time(60)
+        await watch.until(lambda: not shown.judging)
+
+        assert "! 6 stalled" in watch.line("partitions 6")
+        assert shown.partition == TopicPartition("orders", 2)
+
+
+def test_each_state_has_a_sign_of_its_own() -> None:
+    assert len({cell.glyph for cell in MAP_CELLS.values()}) == len(MapState)
+
+
+def test_a_hundred_thousand_partitions_are_blocks_that_show_the_worst() -> None:
+    tps = [TopicPartition(f"t{n // 20_000}", n % 20_000) for n in range(100_000)]
+    still = timeline(tps[0])
+    model = MapModel()
+    model.fit(100, 20)
+    model.update(dict.fromkeys(tps, still), RowContext(BEGAN_S))
+
+    assert len(model.lines) <= 20
+    assert sum(model.counts.values()) == 100_000
+    covered = [tp for n in range(len(model.lines)) for c in range(len(model.cells(n)))
+               for tp in model.partitions(n, c)]  # fmt: skip
+    assert sorted(covered) == sorted(tps)
+    assert all(tps[7] in model.partitions(*place) for place in [model.place_of(tps[7])] if place)
+
+
+def _subtitle(watch: Watching) -> str:
+    return watch.lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("keys", "title"),
+    [((), "list of partitions"), (("b",), "brokers"), (("e",), "events"), (("d",), "dashboard")],
+)
+async def test_the_help_opens_at_the_keys_of_the_screen(keys: tuple[str, ...], title: str) -> None:
+    async with watching(a_cluster(), SMALL) as watch:
+        await watch.press(*keys, "question_mark")
+        assert f"{title} (this screen)" in watch.lines[3]
+        assert "/ search · esc close" in watch.text
+
+
+async def test_the_help_is_searched_and_its_matches_are_walked() -> None:
+    async with watching(a_cluster(), SMALL) as watch:
+        await watch.press("question_mark", "slash")
+        await watch.type("broker")
+        assert "match 1 of " in watch.text
+        await watch.press("down")
+        assert "match 2 of " in watch.text
+        await watch.press("up", "enter", "n", "enter")
+        assert "match 3 of " in watch.text
+        await watch.press("N")
+        assert "match 2 of " in watch.text
+        # before the first comes the last
+        await watch.press("N", "N")
+        assert " of " in watch.text
+        total = watch.text.split("match ")[1].split()
+        assert total[0] == total[2]
+        await watch.press("escape")
+        assert "/ search" in watch.text
+        await watch.press("escape")
+        assert not isinstance(watch.app.screen, HelpScreen)
+
+
+async def test_a_match_far_below_comes_into_view_and_one_that_is_not_there_is_reported() -> None:
+    async with watching(a_cluster(), SMALL) as watch:
+        await watch.press("question_mark", "slash")
+        assert "the topic is gone" not in watch.text
+        await watch.type("topic gone")
+        await watch.until(lambda: "the topic is gone" in watch.text)
+        await watch.type(" nowhere")
+        assert "no match · esc clear" in watch.text
+
+
+KEYMAP = {
+    "app.brokers": "B,f5",
+    "app.help": "h",
+    "app.resume": "ctrl+r",
+    "app.cancel": "exclamation_mark",
+    "watch.unfold": "w",
+}
+
+
+async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhere() -> None:
+    async with watching(a_cluster(moving=["a-0"]), MIDDLE, keymap=KEYMAP) as watch:
+        footer = watch.lines[-1]
+        assert "B brokers" in footer
+        assert "h help" in footer
+        await watch.press("b")
+        assert not isinstance(watch.app.screen, BrokersScreen)
+        await watch.do(layout.Kill(4))
+        await watch.pass_time(20)
+        assert "broker 4 down" in watch.lines[1]
+        assert "(B)" in watch.lines[1]
+        assert watch.lines[-1].strip().startswith("B brokers · ↵ detail   ")
+        await watch.press("h", "slash")
+        await watch.type("traffic, disks")
+        assert "B f5" in watch.line("Show the brokers: traffic, disks")
+        await watch.press("escape", "escape", "B")
+        assert isinstance(watch.app.screen, BrokersScreen)
+        await watch.press("escape", "ctrl+p")
+        await watch.type("brokers")
+        await watch.until(lambda: "(B f5)" in watch.text)
+
+
+async def test_the_trouble_line_names_the_mapped_keys(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0")
+    async with watching_run(cluster, tmp_path, moved("a-0"), keymap=KEYMAP) as watch:
+        await watch.engines.aclose()
+        await watch.see()
+        assert "(ctrl+r resume, ! call off)" in watch.lines[1]
+        assert watch.lines[-1].strip().startswith("ctrl+r resume · ! call off   ")
+
+
+async def test_the_line_of_folded_partitions_names_the_mapped_key(tmp_path: Path) -> None:
+    names = [f"a-{number}" for number in range(16)]
+    async with watching_run(
+        a_quiet_cluster(*names), tmp_path, moved(*names), keymap=KEYMAP
+    ) as watch:
+        await watch.see()
+        assert "w shows the rows" in watch.line("▸ queued")

@@ -1,13 +1,19 @@
-"""Notifications appear in the footer, one at a time, and cover no row."""
+"""Notifications and insights."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
+from ktui.execution.host.state_dir import StateDir
+from ktui.insights.insights import NAME, publish_insights
 from ktui.tui.screens.run.change_screen import LimitsScreen
+from ktui.tui.screens.runs import InsightsScreen
+from support.pipeline.insights import insights
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.screens import SIZES, Host, screen_text
 from support.views.watching import LARGE, MIDDLE, SMALL
 
 
@@ -81,3 +87,72 @@ async def test_an_error_is_shown_before_a_notice(tmp_path: Path) -> None:
         assert watch.app.notification is not None
         assert watch.app.notification.words == "it was refused"
         await watch.say("another run is live")
+
+
+async def settled(pilot: Pilot[None], app: Host[InsightsScreen]) -> str:
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+    return screen_text(app)
+
+
+def host(state: Path, cluster: str | None = "prod") -> Host[InsightsScreen]:
+    return Host(InsightsScreen(StateDir(state), cluster), "dark")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_insights_of_the_cluster_are_shown(tmp_path: Path, size: tuple[int, int]) -> None:
+    publish_insights(insights("other", "prod"), tmp_path)
+    app = host(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        text = await settled(pilot, app)
+        assert "insights · of 3 runs, 72 moves, made 2026-11-21" in text
+        assert "a replica is copied at 40 MB/s" in text
+        assert "copying" in text.split("a step takes 2 s")[1][:160]
+        await pilot.press("end")
+        await pilot.pause()
+        assert "recommended limits" in screen_text(app)
+
+
+async def test_without_insights_the_screen_shows_how_to_derive_them(tmp_path: Path) -> None:
+    app = host(tmp_path)
+    async with app.run_test() as pilot:
+        text = " ".join((await settled(pilot, app)).split())
+        assert "No insights yet. Every run is recorded, and `ktui record` records" in text
+        assert "Derive insights from the recordings: ktui pipeline run" in text
+
+
+async def test_insights_of_another_cluster_are_not_shown(tmp_path: Path) -> None:
+    publish_insights(insights("other"), tmp_path)
+    for cluster in ("prod", None):
+        app = host(tmp_path, cluster)
+        async with app.run_test() as pilot:
+            assert "Nothing is known of this cluster" in await settled(pilot, app)
+
+
+async def test_an_unreadable_insights_file_is_reported(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("{")
+    app = host(tmp_path)
+    async with app.run_test(size=(160, 30)) as pilot:
+        assert "this is not an insights file" in await settled(pilot, app)
+
+
+async def test_the_view_opens_the_insights_and_returns(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("orders-0")
+    async with watching_runs(cluster, tmp_path) as watch:
+        publish_insights(insights(cluster.spec.name), watch.state_dir.path)
+        await watch.pilot.press("I")
+        await watch.until(lambda: "a replica is copied at 40 MB/s" in watch.text)
+        await watch.pilot.press("q")
+        await watch.until(lambda: not isinstance(watch.app.screen, InsightsScreen))
+
+
+async def test_a_run_marks_a_time_left_that_comes_from_earlier_runs(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("orders-0", "orders-1", messages=2_000_000, copied_s=10_000.0)
+    publish_insights(insights(cluster.spec.name), tmp_path / "state")
+    async with watching_run(cluster, tmp_path, moved("orders-0", "orders-1")) as watch:
+        await watch.pass_until("by 3 earlier runs", most_s=15)
+        for _ in range(30):
+            await watch.see()
+        assert "by 3 earlier runs" not in watch.text
+        assert "by this run" in watch.text

@@ -1,15 +1,36 @@
+"""Outages, the pane, and throttles left behind."""
+
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+from textual.content import Content
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
 from ktui.cluster.observer import Observer
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.settings import FOLLOWER_REPLICAS
 from ktui.simulated import layout
+from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
+from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
-from support.simulated.moving_clusters import a_cluster, move
+from support.runs.throttled import set_rate
+from support.simulated.moving_clusters import a_cluster, move, tp
+from support.views.running import (
+    ONE_BY_ONE,
+    a_new_run,
+    a_quiet_cluster,
+    moved,
+    watching_run,
+    watching_runs,
+)
 from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, watching
 
@@ -179,3 +200,117 @@ async def test_a_thousand_moving_partitions_are_followed_poll_by_poll() -> None:
         assert len(watch.rows) == 1_000
         assert watch.looks.last is not None
         assert watch.looks.last.monotonic_s == 3
+
+
+async def test_a_wide_screen_shows_the_detail_of_the_partition_under_the_cursor() -> None:
+    def lanes() -> list[str]:
+        return [line.split("│")[1] for line in watch.lines if "│" in line]
+
+    async with watching(a_cluster(moving=["a-0", "a-1"]), LARGE) as watch:
+        await watch.press("down")
+        assert watch.cursor in watch.line("┬─")
+        assert any("adding" in line for line in lanes())
+        before = watch.cursor
+        await watch.press("up")
+        assert watch.cursor != before
+        assert watch.cursor in watch.line("┬─")
+        # the full detail is still a key away, and a narrow screen has the list alone
+        await watch.press("enter")
+        assert type(watch.app.screen).__name__ == "DetailScreen"
+        await watch.press("escape")
+        await watch.resize(SMALL)
+        assert "┬─" not in watch.text
+
+
+async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown(tmp_path: Path) -> None:
+    names = ["a-0", "a-1", "a-2"]
+    async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names), size=LARGE) as watch:
+        await watch.press("end")
+        await watch.see()
+        assert tp("a-2") in watch.looks.interests[-1].partitions
+        await watch.resize(SMALL)
+        await watch.see()
+        assert tp("a-2") not in watch.looks.interests[-1].partitions
+
+
+async def test_what_no_longer_fits_the_pane_is_wrapped() -> None:
+    async with watching(a_cluster(moving=["a-0"]), LARGE) as watch:
+        long = [Content("one " * 60), Content("two")]
+        lines = watch.app.screen.query_one(Lines)
+        lines.show(long)
+        await watch.pilot.pause()
+        assert watch.text.count("one") == 60
+        assert "two" in watch.text
+
+
+WORDS = "throttles left behind? (ktui doctor)"
+
+
+def forgotten(cluster: SimulatedCluster) -> SimulatedCluster:
+    """Leave a rate on broker 4 and a throttled replica of b behind."""
+    b = ConfigResource(ConfigScope.TOPIC, "b")
+    listed = ConfigChange(b, FOLLOWER_REPLICAS, ConfigOp.SET, "0:1")
+    cluster.configure([set_rate(4, 7_000_000), listed])
+    return cluster
+
+
+async def test_leftover_throttles_are_counted_once_their_settings_are_read(
+    tmp_path: Path,
+) -> None:
+    cluster = forgotten(a_quiet_cluster("a-0", "b-0"))
+    async with watching_runs(cluster, tmp_path, topics=["b"]) as watch:
+        await watch.see()
+        assert "1 throttle left behind? (ktui doctor)" in watch.text
+        await watch.press("b")
+        await watch.pass_time(2)
+        assert f"2 {WORDS}" in watch.lines[1]
+
+
+async def test_a_cluster_without_throttles_shows_no_note_of_them(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0", "b-0"), tmp_path, topics=["b"]) as watch:
+        await watch.press("b")
+        await watch.pass_time(2)
+        assert "left behind" not in watch.text
+
+
+async def test_throttles_of_the_attached_run_are_not_counted(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=5_000)
+    async with watching_runs(cluster, tmp_path, topics=["a"]) as watch:
+        new = a_new_run(moved("a-0"), ONE_BY_ONE, throttle="1MB")
+        watch.app.call_later(watch.app.attach_to, await watch.engines.start(new))
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.press("b")
+        while watch.app.attached is not None and not watch.app.attached.run.ended:
+            await watch.see()
+            assert "left behind" not in watch.text
+        await watch.pass_time(70)
+        assert "left behind" not in watch.text
+
+
+CONFIG = """
+contexts:
+  prod:
+    read_only: true
+    properties: {bootstrap.servers: "127.0.0.1:1"}
+"""
+
+
+def test_a_read_only_context_refuses_a_writable_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    monkeypatch.setenv("KTUI_CONFIG_DIR", str(tmp_path))
+    result = CliRunner().invoke(ktui, ["watch", "--write", "--context", "prod"])
+    assert isinstance(result.exception, BadInput)
+    assert "context prod is read_only" in str(result.exception)
+
+
+def test_a_filter_that_the_view_would_not_take_is_refused_at_once() -> None:
+    result = CliRunner().invoke(ktui, ["watch", "--filter", "broker:x"])
+    assert isinstance(result.exception, BadInput)
+    assert "--filter: broker:x is not a number, as in broker:3" in str(result.exception)
+
+
+def test_the_help_states_that_only_write_lets_the_view_change_anything() -> None:
+    words = " ".join(CliRunner().invoke(ktui, ["watch", "--help"]).output.split())
+    assert "Changes nothing on the cluster, unless --write allows the view to start" in words

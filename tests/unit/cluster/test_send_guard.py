@@ -1,11 +1,24 @@
-"""Whether an engine may send, depending on the owner of the cluster."""
+"""What stands before a request, and what is said of its answer."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
+import time
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.errors import for_code
 
+import ktui
+from ktui.cluster.asking import RequestsByKey
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError, NotAuthorized, Operation, TimedOut, Unreachable
+from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.ownership import (
     ANSWER_STALE_S,
     LATE_S,
@@ -16,6 +29,7 @@ from ktui.cluster.ownership import (
     SendGuard,
     Unowned,
 )
+from ktui.cluster.text import clean
 from ktui.simulated.clock import VirtualClock
 from support.journals.owners import owner
 
@@ -166,3 +180,126 @@ async def test_an_unexpected_error_counts_as_no_answer() -> None:
 
     assert "cannot be read: KeyError" in (await may_send(guard, begins_step=True) or "")
     assert guard.why_not(begins_step=False) is None
+
+
+async def test_a_request_cancelled_before_it_was_sent_leaves_nothing_behind() -> None:
+    async def question() -> int:
+        return 1
+
+    call = question()
+    asking: RequestsByKey[int, int] = RequestsByKey(Operation.LOG_ENDS, VirtualClock())
+
+    asking.ask(1, call)
+    await asking.aclose()
+
+    assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
+
+
+ASLEEP_S = 3_600.0
+
+
+def test_time_asleep_counts_as_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # On Linux only CLOCK_BOOTTIME advances during sleep; elsewhere CLOCK_MONOTONIC does.
+    reading = time.clock_gettime
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    asleep_s = {boot_clock: 0.0}
+
+    def read(which: int) -> float:
+        return reading(which) + asleep_s.get(which, 0.0)
+
+    monkeypatch.setattr(time, "clock_gettime", read)
+    clock = SystemClock()
+    before = clock.monotonic()
+    asleep_s[boot_clock] = ASLEEP_S
+
+    assert clock.monotonic() - before >= ASLEEP_S
+
+
+def test_seconds_never_go_backwards() -> None:
+    clock = SystemClock()
+
+    read = [clock.monotonic() for _ in range(1_000)]
+
+    assert read == sorted(read)
+
+
+SOURCE = Path(ktui.__file__).parent
+OTHERWISE_CALLED = {
+    KafkaError.UNKNOWN_SERVER_ERROR,
+    KafkaError.NOT_LEADER_OR_FOLLOWER,
+    KafkaError.MESSAGE_TOO_LARGE,
+    KafkaError.INVALID_TOPIC_EXCEPTION,
+    KafkaError.INVALID_REPLICA_ASSIGNMENT,
+}
+"""Errors whose name in kafka-python differs from Kafka's."""
+LIBRDKAFKA = {"workload.py", "probe.py"}
+"""What they compare are names of confluent-kafka, some of which are Kafka's, too."""
+
+
+def test_names_and_numbers_are_kafkas() -> None:
+    assert {error for error in KafkaError if for_code(error.number).message != error} == (
+        OTHERWISE_CALLED
+    )
+    assert max(Counter(error.number for error in KafkaError).values()) == 1
+
+
+def test_an_error_is_found_by_its_number_and_its_name_and_one_that_is_not_there_means_nothing() -> (
+    None
+):
+    assert error_of(41) is error_of("NOT_CONTROLLER") is KafkaError.NOT_CONTROLLER
+    assert means(41, Means.UNCHANGED)
+    assert means("REQUEST_TIMED_OUT", Means.DENIED, Means.UNDECIDED)
+    assert not means("REQUEST_TIMED_OUT", Means.DENIED)
+    for unknown in (0, 9_999, None, "SO_NEW_AN_ERROR"):
+        assert error_of(unknown) is None
+        assert not means(unknown, *Means)
+
+
+def test_no_other_file_has_the_name_of_an_error_as_a_word() -> None:
+    words = re.compile("|".join(f'"{error}"' for error in KafkaError))
+    found = {
+        str(file.relative_to(SOURCE))
+        for file in SOURCE.rglob("*.py")
+        if file.name not in LIBRDKAFKA and words.search(file.read_text())
+    }
+    assert found == {"cluster/kafka_error.py"}
+
+
+@pytest.mark.parametrize("kind", [Unreachable, NotAuthorized, TimedOut])
+def test_nothing_that_a_server_says_in_an_error_reaches_a_terminal_as_it_is(
+    kind: type[ClusterError],
+) -> None:
+    hostile = "x\x1b[2J\x9b1m\u202e\n"
+
+    error = kind("connecting", where=hostile, answer=hostile, fix=hostile)
+
+    shown = r"x\x1b[2J\x9b1m\u202e\n"
+    assert (error.where, error.answer, error.fix) == (shown, shown, shown)
+    assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("name", ["orders", "payments.eu-west_1", "Überweisung", "注文"])
+def test_ordinary_names_are_unchanged(name: str) -> None:
+    assert clean(name) == name
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("a\x1b[31mb", r"a\x1b[31mb"),
+        ("a\nb", r"a\nb"),
+        ("a\u202eb", r"a\u202eb"),
+        ("a\u200bb", r"a\u200bb"),
+        ("a\x9bb", r"a\x9bb"),
+    ],
+)
+def test_control_and_invisible_characters_are_spelt_out(hostile: str, shown: str) -> None:
+    assert clean(hostile) == shown
+
+
+@given(st.text())
+def test_nothing_unprintable_is_left_in_any_text(text: str) -> None:
+    assert clean(text).isprintable()
+    assert clean(clean(text)) == clean(text)

@@ -1,17 +1,24 @@
-"""TLS problems are reported with a fix that never turns a protection off."""
+"""TLS and OAuth: what goes wrong, in one sentence each."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import http.server
+import json
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
-from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka
+from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, Unreachable
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.oauth import ClientCredentials
+from ktui.kafka.connection.secret import Secret
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.kafka.certificates import Authority
@@ -175,3 +182,166 @@ def test_a_check_that_tls_skips_is_reported_with_its_setting_and_its_source(
     assert "can pose as a broker" in warning
     assert in_the_clear.unverified == ()
     assert verified.unverified == ()
+
+
+SECRET = "xK9-hunter2-Qz7"  # noqa: S105 -- what the tests search for
+
+
+class Endpoint(http.server.ThreadingHTTPServer):
+    """A token endpoint that answers what a test wants."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[tuple[str, dict[str, list[str]]]] = []
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.body: Any = {"access_token": "tok-1", "expires_in": 3600}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/token"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.asked.append((self.headers["Authorization"], parse_qs(form)))
+        body = self.server.body
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- http.server's name
+        """Log nothing."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def credentials(url: str) -> ClientCredentials:
+    return ClientCredentials(url, "ktui:1", Secret(SECRET), scope="kafka", extensions={"a": "b"})
+
+
+def test_a_token_request_follows_the_standard(endpoint: Endpoint) -> None:
+    assert credentials(endpoint.url).token() == "tok-1"
+
+    ((authorization, form),) = endpoint.asked
+    scheme, _, pair = authorization.partition(" ")
+    assert scheme == "Basic"
+    assert base64.b64decode(pair).decode() == f"ktui%3A1:{SECRET}"
+    assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
+
+
+def test_a_fresh_token_is_kept(endpoint: Endpoint) -> None:
+    provider = credentials(endpoint.url)
+
+    assert [provider.token() for _ in range(3)] == ["tok-1"] * 3
+    assert len(endpoint.asked) == 1
+
+
+def test_a_stale_token_is_replaced(endpoint: Endpoint) -> None:
+    provider = credentials(endpoint.url)
+    endpoint.body = {"access_token": "tok-1", "expires_in": 0}
+    provider.token()
+    endpoint.body = {"access_token": "tok-2", "expires_in": 3600}
+
+    assert provider.token() == "tok-2"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (401, {"error": "invalid_client"}, AuthenticationFailed, "HTTP 401"),
+        (200, {"token_type": "Bearer"}, AuthenticationFailed, "no access_token"),
+        (200, ["tok"], AuthenticationFailed, "no access_token"),
+        (200, b"<html>", AuthenticationFailed, "not JSON"),
+        pytest.param(200, b"[" * 100_000, AuthenticationFailed, "not JSON", id="nested"),
+        pytest.param(200, b" " * 2**21, AuthenticationFailed, "larger than 1 MiB", id="large"),
+    ],
+)
+def test_an_endpoint_without_a_token_is_reported_with_its_address(
+    endpoint: Endpoint, status: int, body: object, kind: type[ClusterError], words: str
+) -> None:
+    endpoint.status, endpoint.body = status, body
+
+    with pytest.raises(kind) as caught:
+        credentials(endpoint.url).token()
+
+    assert caught.value.where == endpoint.url
+    assert words in caught.value.answer
+    assert SECRET not in f"{caught.value} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    "lifetime",
+    [b"NaN", b"Infinity", b"1" + b"0" * 400, b"-9e999", b'"1h"', b"null"],
+    ids=["nan", "infinite", "huge", "negative", "text", "null"],
+)
+def test_a_token_with_a_malformed_lifetime_is_accepted(endpoint: Endpoint, lifetime: bytes) -> None:
+    endpoint.body = b'{"access_token": "tok-1", "expires_in": ' + lifetime + b"}"
+
+    assert credentials(endpoint.url).token() == "tok-1"
+
+
+def test_an_endpoint_that_does_not_speak_http_is_reported_with_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        threading.Thread(target=_garbage, args=(server,), daemon=True).start()
+
+        with pytest.raises(AuthenticationFailed) as caught:
+            credentials(url).token()
+
+    assert (caught.value.where, caught.value.answer) == (url, "the answer is not HTTP")
+
+
+def _garbage(server: socket.socket) -> None:
+    with server.accept()[0] as client:
+        client.recv(65_536)
+        client.sendall(b"\x15\x03\x01 garbage\n")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_the_secret_does_not_follow_a_redirect(endpoint: Endpoint, status: int) -> None:
+    endpoint.status, endpoint.headers = status, {"Location": "http://127.0.0.1:1/elsewhere"}
+
+    with pytest.raises(AuthenticationFailed, match=f"HTTP {status}"):
+        credentials(endpoint.url).token()
+
+
+async def test_an_endpoint_that_is_down_is_reported_instead_of_the_cluster() -> None:
+    connection = Connection.of(
+        {
+            "bootstrap.servers": "127.0.0.1:9",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+            "sasl.oauthbearer.client.id": "ktui",
+            "sasl.oauthbearer.client.secret": SECRET,
+        }
+    )
+    reader = KafkaReader(connection, timeout_s=5)
+
+    with pytest.raises(Unreachable) as caught:
+        await reader.list_reassignments()
+    await reader.aclose()
+
+    assert caught.value.attempted == "fetching an OAuth token"
+    assert caught.value.where == "http://127.0.0.1:1/token"
+    assert SECRET not in f"{caught.value} {connection!r}"
+
+
+def test_oauth_extensions_are_passed_on() -> None:
+    assert credentials("http://127.0.0.1:1").extensions() == {"a": "b"}

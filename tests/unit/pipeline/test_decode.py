@@ -1,20 +1,35 @@
-"""A segment becomes rows: each line, each sample, and everything unreadable."""
+"""Events decoded into tables and views."""
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
+import re
+import shutil
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from ktui.pipeline.ingest import decode as decoding
 from ktui.pipeline.ingest.decode import ALL, KINDS, SegmentSelection, rows_of
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.views import NAME, type_name, views_sql
+from ktui.pipeline.lake.views import TABLES as VIEWS_TABLES
+from ktui.pipeline.run.recorded_tables import CountedSteps
 from ktui.recording.lines import Head, Line
 from support.pipeline.lake_recordings import looks, record
+from support.pipeline.report_lake import write_lake
 from support.recordings.faulty_segments import summed, unsummed
 
 
@@ -185,3 +200,197 @@ def test_a_segment_is_selected_by_its_cluster_and_its_times(
     assert isinstance(head, Head)
 
     assert choice.wants(head, [1_000, 2_000]) is wanted
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
+DERIVED = (
+    tables.FORECASTS, tables.CAUGHT_UP, tables.REPLAYS, tables.ETA_BACKTEST, tables.ETA_ERRORS,
+    tables.INSIGHTS,
+    tables.WHAT_IF,
+)  # fmt: skip
+"""Tables described in docs/insights.md, or internal to the pipeline."""
+TABLES = [
+    table for table in vars(tables).values() if isinstance(table, Table) and table not in DERIVED
+]
+
+
+def documented(name: str) -> dict[str, str]:
+    """Return the documented columns of a table with their types."""
+    section = PAGE.read_text(encoding="utf-8").split(f"### `{name}`\n")[1].split("\n### ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)`(.*?) \|", section, re.MULTILINE)
+    return {column: kind + null for column, kind, null in rows}
+
+
+def described(schema: StructType) -> dict[str, str]:
+    return {
+        field.name: field.dataType.simpleString() + (", null possible" if field.nullable else "")
+        for field in schema
+    }
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_docs_list_each_column_with_its_type(table: Table) -> None:
+    assert documented(table.name) == described(table.schema)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_partition_columns_are_columns_of_the_table(table: Table) -> None:
+    assert set(table.partition_columns) <= set(table.schema.names)
+
+
+def test_table_names_are_unique() -> None:
+    assert len({table.name for table in TABLES}) == len(TABLES) == 14
+
+
+HOSTILE = "a:b'c%2F[1]*?=x"
+DAYS = (dt.date(2026, 5, 4), dt.date(2026, 5, 5))
+
+
+@pytest.fixture(params=["lake", "it's [1]* %41?", "topic=no/cluster_id=no"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A lake of two clusters, with an old version of one of its tables, and its views."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        "moves": [{"cluster_id": HOSTILE, "topic": "orders"}, {"cluster_id": "b", "topic": "t"}],
+        "polls": [{"cluster_id": HOSTILE, "date": day, "brokers": [1, 2]} for day in DAYS],
+    }
+    folder = write_lake(tmp_path / request.param, rows)
+    shutil.copytree(folder / "moves/lake_version=000001-0", folder / "moves/lake_version=000000-9")
+    shutil.copytree(folder, folder.parent / "it's 1 %41?")  # what an unquoted glob would find
+    (folder / NAME).write_bytes(views_sql(_manifest(folder), f"file://{folder}"))
+    return folder
+
+
+def _manifest(lake: Path) -> Manifest:
+    return manifests.decode((lake / manifests.NAME).read_bytes())
+
+
+def _opened(lake: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute((lake / NAME).read_text(encoding="utf-8"))
+    return connection
+
+
+def test_views_have_the_rows_of_the_current_version_under_the_clusters_real_ids(lake: Path) -> None:
+    opened = _opened(lake)
+
+    moves = opened.execute("SELECT cluster_id, topic FROM moves ORDER BY topic").fetchall()
+    polls = opened.execute("SELECT cluster_id, date, brokers FROM polls ORDER BY date").fetchall()
+
+    assert moves == [(HOSTILE, "orders"), ("b", "t")]
+    assert polls == [(HOSTILE, day, [1, 2]) for day in DAYS]
+
+
+def test_every_table_has_a_view_with_its_columns_types_and_comments_even_without_rows(
+    lake: Path,
+) -> None:
+    opened = _opened(lake)
+
+    for table in VIEWS_TABLES:
+        named = (
+            "SELECT column_name, replace(data_type, '\"', ''), comment FROM duckdb_columns() "
+            "WHERE table_name = ?"
+        )
+        assert opened.execute(named, [table.name]).fetchall() == [
+            (
+                each.name,
+                type_name(each.dataType).replace('"', ""),
+                (each.metadata or {}).get("comment"),
+            )
+            for each in table.schema
+        ]
+    assert opened.execute("SELECT count(*) FROM samples").fetchone() == (0,)
+
+
+def test_a_column_that_an_older_ktui_did_not_write_is_null(tmp_path: Path) -> None:
+    lake = write_lake(tmp_path / "lake", {"runs": [{"cluster_id": "a", "plan": "p"}]})
+    (file,) = _manifest(lake).tables["runs"]["a"].files
+    old = parquet.read_table(lake / file.path, partitioning=None).drop_columns(["plan"])
+    parquet.write_table(old, lake / file.path)
+    (lake / NAME).write_bytes(views_sql(_manifest(lake), f"file://{lake}"))
+
+    assert _opened(lake).execute("SELECT cluster_id, plan FROM runs").fetchall() == [("a", None)]
+
+
+def test_forecasts_are_compared_with_the_end_of_their_run_or_copy(tmp_path: Path) -> None:
+    one, other = {"cluster_id": "a", "session": "s"}, {"cluster_id": "a", "session": "t"}
+    run = {"scope": "run", "run_id": "done@1", "t": 1_000}
+    copy = {"scope": "partition", "topic": "orders", "partition": 0, "since": 3, "t": 2_000}
+    lake = write_lake(
+        tmp_path / "lake",
+        {
+            "polls": [one | {"seq": 3}, one | {"seq": 4, "shadowed": True}, other | {"seq": 3}],
+            "runs": [
+                _run("done@1", 11_000, done=2),
+                _run("cancelled@1", 11_000, done=1),
+                _run("under way@1", None, done=2),
+            ],
+            "caught_up": [one | copy | {"ended_t": 5_500}],
+            "forecasts": [
+                one | run | {"seq": 3, "left_s": 9.0},
+                one | run | {"seq": 4},
+                one | run | {"seq": 3, "t": 11_001},
+                one | run | {"seq": 3, "run_id": "cancelled@1"},
+                one | run | {"seq": 3, "run_id": "under way@1"},
+                one | copy | {"seq": 3},
+                one | copy | {"seq": 3, "since": 1},
+                other | copy | {"seq": 3},
+            ],
+        },
+    )
+    (lake / NAME).write_bytes(views_sql(_manifest(lake), f"file://{lake}"))
+
+    found = _opened(lake).execute(
+        'SELECT scope, run_id, topic, t, epoch_ms("at"), left_s, truth_s FROM eta_backtest '
+        "ORDER BY t"
+    )
+
+    assert found.fetchall() == [
+        ("run", "done@1", None, 1_000, 1_000, 9.0, 10.0),
+        ("partition", None, "orders", 2_000, 2_000, None, 3.5),
+    ]
+
+
+def _run(run_id: str, ended_t: int | None, *, done: int) -> dict[str, Any]:
+    """Return the row of a run of two partitions."""
+    outcomes = [("done", done), ("cancelled", 2 - done)]
+    columns = {"ended_t": ended_t, "partitions": 2, "outcomes": outcomes}
+    return {"cluster_id": "a", "run_id": run_id, **columns}
+
+
+def test_views_of_a_lake_in_s3_name_it_by_the_scheme_that_duckdb_knows(tmp_path: Path) -> None:
+    lake = write_lake(tmp_path / "lake", {"runs": [{"cluster_id": "a"}]})
+
+    text = views_sql(_manifest(lake), "s3a://bucket/lake").decode()
+
+    assert "'s3://bucket/lake/runs/lake_version=000001-0/cluster_id=a/part-0.parquet'" in text
+
+
+STEPS = (
+    "decoding 3 segments", "lines", "samples", "polls and run events",
+    "states", "moves", "spans", "batches", "runs", "rates", "brokers", "intakes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("insights", "of"), [(False, 12), (True, 16)])
+def test_each_step_is_told_with_its_number_of_all_that_this_run_has(
+    *, insights: bool, of: int
+) -> None:
+    told: list[str] = []
+    steps = CountedSteps(told.append, insights=insights, now=lambda: 0.0)
+
+    for step in STEPS:
+        steps(step)
+
+    assert told == [f"{place} of {of}: {step}" for place, step in enumerate(STEPS, 1)]
+
+
+def test_the_time_left_follows_from_the_time_taken_once_a_fifth_is_done() -> None:
+    seconds = count(0, 10)
+    told: list[str] = []
+    steps = CountedSteps(told.append, insights=False, now=lambda: float(next(seconds)))
+
+    for step in STEPS[:5]:
+        steps(step)
+
+    assert "left" not in told[0]
+    assert told[4] == "5 of 12: states, about 24 s left"

@@ -1,19 +1,41 @@
-"""Of two runs that start from one version of a lake, one commits, and harms the other in no way."""
+"""The lake: its files, versions and places."""
 
 from __future__ import annotations
 
+import gzip
+import os
+from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import cast
 
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.errors import LakeLocked
-from ktui.pipeline.lake.files import FileState
-from ktui.pipeline.lake.footer import Footer
+from ktui.pipeline.errors import LakeLocked, PipelineProblem
+from ktui.pipeline.forecast.replay import (
+    CaughtUp,
+    EtaReplay,
+    Forecast,
+    SavedState,
+    SessionStream,
+    decode_state,
+    encode_state,
+    session_events,
+)
+from ktui.pipeline.ingest.segments import with_checksums, without_copies
+from ktui.pipeline.lake.files import FileState, ListedFile, LocalFiles, local_path
+from ktui.pipeline.lake.footer import Footer, check_nulls, footer_of
 from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
-from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead
+from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
 from ktui.pipeline.lake.sizing import Sizing
+from ktui.pipeline.lake.tables import STATES
+from ktui.pipeline.report.data.lake import ArrowLake
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import Tape
 
 
 class Store:
@@ -150,3 +172,267 @@ def test_the_insights_of_a_later_version_are_not_replaced_by_those_of_an_earlier
     last = begun(store).commit([read("last")])
     replace_in_version(store, last, "insights.json", b"last")
     assert store.objects["insights.json"] == b"last"
+
+
+NO_SPARK = cast("SparkSession", None)
+"""Files of this machine are read without it."""
+
+
+def written(path: Path, content: bytes) -> ListedFile:
+    path.write_bytes(content)
+    return ListedFile(str(path), len(content), 0)
+
+
+def test_files_with_the_bytes_of_known_segments_or_of_earlier_files_are_copies(
+    tmp_path: Path,
+) -> None:
+    known = SegmentRead("/gone", 3, 0, sha256(b"old").hexdigest())
+    files = [
+        written(tmp_path / name, content)
+        for name, content in (("a", b"old"), ("b", b"new"), ("c", b"new"), ("d", b"longer"))
+    ]
+
+    first, copies = without_copies(NO_SPARK, files, [known])
+
+    assert [Path(file.path).name for file in first] == ["b", "d"]
+    assert copies == {files[0].path: known.sha256, files[2].path: sha256(b"new").hexdigest()}
+
+
+def test_a_file_as_long_as_no_other_is_not_read_to_find_copies() -> None:
+    missing = [ListedFile(name, length, 0) for name, length in (("/a", 1), ("/b", 2), ("/c", 2))]
+
+    first, copies = without_copies(NO_SPARK, missing, [SegmentRead("/d", 3, 0, "")])
+
+    assert first == missing[:1]
+    assert copies == {}
+
+
+def test_a_file_that_could_not_be_read_is_named_and_the_next_run_tries_again() -> None:
+    files = [ListedFile("/a", 1, 5), ListedFile("/b", 2, 6)]
+
+    read, problems = with_checksums(files, {"/a": "f00"})
+
+    assert read == [SegmentRead("/a", 1, 5, "f00")]
+    assert problems == ["/b: it could not be read; the next run tries again"]
+
+
+def write(file: Path, states: list[str | None], run: str | None) -> Path:
+    """Write a few of the columns of STATES."""
+    rows = pa.table({"state": states, "run": pa.array([run] * len(states), pa.string())})
+    pq.write_table(rows, file, row_group_size=2)
+    return file
+
+
+def test_a_null_is_refused_only_where_the_table_allows_none(tmp_path: Path) -> None:
+    whole = footer_of(write(tmp_path / "whole", ["adding"] * 3, run=None))
+    broken = footer_of(write(tmp_path / "broken", ["adding", None, "stalled", None, None], run="a"))
+
+    check_nulls(STATES, [whole])
+    with pytest.raises(PipelineProblem, match=r"states\.state is null in 3 of 5 rows"):
+        check_nulls(STATES, [whole, broken])
+
+
+@pytest.fixture(scope="module")
+def tapes() -> list[Tape]:
+    """Runs in trouble, cancelled, throttled and killed, as their engines and views saw them."""
+    return tapes_of_runs(range(202, 204))
+
+
+def cut(tape: Tape, items: int) -> list[bytes]:
+    """Return a session's segments, of so many lines each."""
+    segments = tape.segments(range(0, len(tape.items), items))
+    return [gzip.compress(b"".join(lines), compresslevel=1) for lines in segments]
+
+
+def one_by_one(segments: list[bytes], cluster_id: str) -> Iterator[Forecast | CaughtUp]:
+    """Replay each segment from the state saved after the one before."""
+    saved = encode_state(SavedState())
+    for segment in segments:
+        state = decode_state(saved)
+        stream, replay = SessionStream(cluster_id, state.place), EtaReplay(state=state.replay)
+        yield from replay.replay(stream.events([segment]))
+        saved = encode_state(SavedState(stream.place, replay.state))
+
+
+def test_sessions_cut_in_the_middle_of_moves_have_the_forecasts_of_whole_ones(
+    tapes: list[Tape],
+) -> None:
+    ends = 0
+    for tape in tapes:
+        segments = cut(tape, items=20)
+        events = session_events(segments, tape.cluster_id)
+        at_once = list(EtaReplay().replay(events))
+        assert list(one_by_one(segments, tape.cluster_id)) == at_once
+        ends += sum(isinstance(each, CaughtUp) for each in at_once)
+    assert ends >= 4
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"\x81\xa5place\x01"])
+def test_what_is_no_state_is_refused(content: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode_state(content)
+
+
+FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
+
+
+def lakes_that_lead_out_write(lake: Path, *files: str) -> Path:
+    """Write a lake whose manifest names one part with these files."""
+    lake.mkdir(exist_ok=True)
+    part = TablePart(tuple(DataFile(file, 1) for file in files), 1)
+    (lake / NAME).write_bytes(encode(Manifest(version=1, tables={"moves": {"c": part}})))
+    return lake
+
+
+def refusals(lake: Path) -> set[str]:
+    """Return how the pipeline and a report refuse a lake."""
+
+    def refusal(open_: object) -> str:
+        with pytest.raises(PipelineProblem) as refused:
+            open_()  # type: ignore[operator]
+        return str(refused.value).removeprefix("file://")
+
+    return {
+        refusal(lambda: read_manifest(LocalFiles(lake))),
+        refusal(lambda: ArrowLake.open(str(lake))),
+        refusal(lambda: ArrowLake.open(f"file://{lake}")).replace("file://", ""),
+    }
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "../secret.parquet",
+        "/etc/passwd",
+        "/etc/some/deep/file",
+        f"{FOLDER}/../x",
+        f"{FOLDER}/./x",
+        f"{FOLDER}//x",
+        "",
+        "moves",
+        "moves/x",
+        FOLDER,
+        "s3://bucket/a/b/x",
+        "file:/etc/a/b",
+        f"{FOLDER}/a\0b",
+    ],
+)
+def test_a_manifest_with_a_file_outside_the_folders_of_tables_is_refused_by_its_entry(
+    tmp_path: Path, file: str
+) -> None:
+    lake = lakes_that_lead_out_write(tmp_path / "lake", file)
+
+    (refusal,) = refusals(lake)
+
+    assert refusal == (
+        f"{lake}/{NAME}: the lake cannot be read: tables.moves.c.files: {file!r} leaves the "
+        "lake; ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
+    )
+
+
+def test_a_lake_of_another_schema_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"schema_version":1,"version":3}')
+
+    (refusal,) = refusals(tmp_path)
+
+    assert refusal.endswith("written by another ktui, as version 1; use that ktui")
+
+
+@pytest.mark.parametrize("link", ["moves", "moves/lake_version=000001-aa", FOLDER, f"{FOLDER}/x"])
+def test_a_link_out_of_the_lake_is_refused(tmp_path: Path, link: str) -> None:
+    (tmp_path / "secret" / "lake_version=000001-aa" / "cluster_id=c").mkdir(parents=True)
+    lake = lakes_that_lead_out_write(tmp_path / "lake", f"{FOLDER}/file")
+    (lake / link).parent.mkdir(parents=True, exist_ok=True)
+    (lake / link).symlink_to(tmp_path / "secret")
+
+    (refusal,) = refusals(lake)
+
+    assert f"/{NAME}: " in refusal
+    assert "leaves the lake" in refusal
+
+
+@pytest.mark.parametrize("name", [NAME, f"{FOLDER}/file"])
+def test_a_named_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(
+    tmp_path: Path, name: str
+) -> None:
+    lake = lakes_that_lead_out_write(tmp_path / "lake", f"{FOLDER}/file")
+    (lake / FOLDER).mkdir(parents=True)
+    (lake / name).unlink(missing_ok=True)
+    os.mkfifo(lake / name)
+
+    for refusal in refusals(lake):
+        assert f"{lake}/{name}" in refusal
+        assert "not a regular file" in refusal or "a FIFO, not a file" in refusal
+
+
+def test_a_link_that_would_redirect_the_next_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "samples").symlink_to(tmp_path)
+
+    with pytest.raises(PipelineProblem, match=r"samples: .* leaves the lake"):
+        read_manifest(LocalFiles(tmp_path / "lake"))
+
+
+def test_links_within_the_lake_and_to_the_lake_are_followed(tmp_path: Path) -> None:
+    lake = lakes_that_lead_out_write(tmp_path / "lake", f"{FOLDER}/file")
+    (lake / FOLDER).mkdir(parents=True)
+    (lake / FOLDER / "part").symlink_to(lake / NAME)
+    (tmp_path / "by-another-name").symlink_to(lake)
+
+    for place in (lake, tmp_path / "by-another-name"):
+        assert ArrowLake.open(str(place)).manifest.version == 1
+        assert read_manifest(LocalFiles(place)) is not None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[" * 100_000,
+        b'{"schema_version":1,"version":-1}',
+        b'{"schema_version":1,"version":1' + b"0" * 5_000 + b"}",
+        b'{"schema_version":1,"tables":[]}',
+        b'{"schema_version":1,"program":"\xff"}',
+    ],
+)
+def test_an_invalid_manifest_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / NAME).write_bytes(content)
+
+    for refusal in refusals(tmp_path):
+        assert refusal.startswith(f"{tmp_path}/{NAME}: ")
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("/data/lake", "/data/lake"),
+        ("/data/a:b", "/data/a:b"),
+        ("file:///data/lake", "/data/lake"),
+        ("file:/data/lake", "/data/lake"),
+        ("hdfs://name:8020/lake", None),
+        ("hdfs:///lake", None),
+        ("dbfs:/lake", None),
+        ("s3a://bucket/lake", None),
+    ],
+)
+def test_a_local_path_is_distinguished_from_a_uri(place: str, path: str | None) -> None:
+    assert local_path(place) == (None if path is None else Path(path))
+
+
+def test_a_local_path_has_no_dots_as_spark_names_its_files_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "below")
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert local_path("../far/x") == tmp_path / "far" / "x"
+    assert local_path(f"file://{tmp_path}/here/../far") == tmp_path / "far"
+    assert local_path("../link/../x") == tmp_path / "far" / "x"
+    assert local_path("../link/x") == tmp_path / "link" / "x"
+
+
+def test_an_unknown_home_folder_is_named() -> None:
+    with pytest.raises(PipelineProblem, match="there is no home folder ~nobody-has-this-name"):
+        local_path("~nobody-has-this-name/lake")

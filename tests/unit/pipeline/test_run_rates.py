@@ -1,13 +1,19 @@
-"""The rates of a run over time: which was in force, who chose it, and whether its promise held."""
+"""Rates, forecasts replayed, and the size of Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
 
+import click
 import msgspec
 import pytest
+from bench.forecast.settling import Settled, Settling
+from pyspark.sql import SparkSession
 
+from ktui.cli.pipeline.options import read_derived_options
 from ktui.execution.run.events import (
     AnyRunEvent,
     BudgetShared,
@@ -21,9 +27,34 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.execution.run.states import State
+from ktui.inputfile import FileProblem
+from ktui.pacing.limits import Limits
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.replay import (
+    EVERY_MS,
+    PARTITION,
+    RUN,
+    DecodedPoll,
+    EtaReplay,
+    Forecast,
+    session_events,
+)
+from ktui.pipeline.lake.files import ListedFile
+from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
+from ktui.pipeline.lake.sizing import (
+    PARTITION_BYTES,
+    SMALL_BYTES,
+    SMALL_SETTINGS,
+    runs_small,
+    sized,
+)
+from ktui.pipeline.run.run import PipelineRequest, reads_little
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
+from ktui.recording.lines import RunLine
 from support.pipeline.sampled import moment, ms, now, over, planned, started, step
+from support.recordings.drained_recordings import MB as DRAINED_RECORDINGS_MB
+from support.recordings.drained_recordings import drained
 
 MB = 1_000_000
 BY = moment(ms(600))
@@ -150,3 +181,272 @@ def test_nothing_is_guessed_of_rates_before_the_first_recorded_event(missing: in
 
     assert facts.rates == []
     assert (facts.objective, facts.rate_changes, facts.windows) == (None, None, None)
+
+
+SIZES = [
+    300 * DRAINED_RECORDINGS_MB,
+    500 * DRAINED_RECORDINGS_MB,
+    400 * DRAINED_RECORDINGS_MB,
+    600 * DRAINED_RECORDINGS_MB,
+    200 * DRAINED_RECORDINGS_MB,
+    800 * DRAINED_RECORDINGS_MB,
+]
+
+
+@pytest.fixture(scope="module")
+def segments(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    folder = tmp_path_factory.mktemp("recorded")
+    drained(folder, sizes=SIZES, limits=Limits(replicas=1, partitions=2))
+    return [path.read_bytes() for path in sorted(folder.rglob("*.gz"))]
+
+
+@pytest.fixture(scope="module")
+def forecasts(segments: list[bytes]) -> list[Settled]:
+    return settled(session_events(segments, "simulated"))
+
+
+def settled(events: Iterable[DecodedPoll | RunLine]) -> list[Settled]:
+    return list(Settling().settle(EtaReplay().replay(events)))
+
+
+def of(scope: str, forecasts: list[Settled]) -> list[Forecast]:
+    return [each.forecast for each in forecasts if each.forecast.scope == scope]
+
+
+def test_a_run_is_forecast_from_its_first_seconds_to_its_end(forecasts: list[Settled]) -> None:
+    run = of(RUN, forecasts)
+    assert {each.run_id for each in run} == {"run@1"}
+    shares = [each.share for each in run if each.share is not None]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1
+    assert shares[-1] > 0.9
+    assert sum(each.predicted is not None for each in run) > len(run) / 2
+
+
+def test_each_run_and_partition_has_at_most_one_forecast_in_five_seconds(
+    forecasts: list[Settled],
+) -> None:
+    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e, _ in forecasts]
+    assert len(places) == len(set(places))
+
+
+def test_a_partition_is_forecast_until_it_is_in_sync(forecasts: list[Settled]) -> None:
+    partitions = of(PARTITION, forecasts)
+    assert {each.topic for each in partitions} == {f"t{n}" for n in range(len(SIZES))}
+    assert {each.run_id for each in partitions} == {"run@1"}
+    off = []
+    for each, truth_s in forecasts:
+        if each.scope == PARTITION:
+            assert truth_s is not None
+            assert truth_s >= 0
+            if each.predicted is not None and (each.share or 0) > 0.5:
+                off.append(abs(each.predicted.middle - truth_s))
+    off.sort()
+    assert off[len(off) // 2] < 3.0
+
+
+def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Settled]) -> None:
+    run = of(RUN, forecasts)
+    began = run[0].t - 1_000
+    for each in run[4:]:
+        if each.share and each.linear_s is not None:
+            passed = (each.t - began) / 1000
+            assert each.linear_s == pytest.approx(passed * (1 / each.share - 1), rel=0.1, abs=2)
+    first = [each.t - run[0].t for each in run if each.recent_s is not None]
+    assert min(first) >= 10_000
+
+
+def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> None:
+    events = list(session_events(segments, "simulated"))
+    half = events[: len(events) // 2]
+    forecasts = settled(half)
+    ended = {(each.topic, each.partition) for each in of(PARTITION, forecasts)}
+    assert 0 < len(ended) < len(SIZES)
+
+
+def test_segments_in_any_order_and_duplicated_give_the_same_forecasts(
+    segments: list[bytes], forecasts: list[Settled]
+) -> None:
+    again = settled(session_events([*segments, *segments[::-1]], "simulated"))
+    assert again == forecasts
+
+
+def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[bytes]) -> None:
+    events = []
+    for each in session_events(segments, "simulated"):
+        strange = isinstance(each, RunLine) and each.entry == 3
+        raw = msgspec.Raw(b'{"event": "of a newer ktui"}')
+        events.append(msgspec.structs.replace(each, event=raw) if strange else each)
+    forecasts = settled(events)
+    assert not of(RUN, forecasts)
+    assert of(PARTITION, forecasts)
+
+
+def test_a_run_leaves_the_state_ten_minutes_after_its_end_and_comes_back_with_its_events(
+    segments: list[bytes],
+) -> None:
+    events = list(session_events(segments, "simulated"))
+    polls = [each for each in events if isinstance(each, DecodedPoll)]
+    replay = EtaReplay()
+    list(replay.replay(events))
+
+    list(replay.replay([later(polls[-1], minutes=9)]))
+    assert replay.run("run@1").ended
+
+    list(replay.replay([later(polls[-1], minutes=11)]))
+    assert not replay.state.runs
+
+    taken_again = [each for each in events if isinstance(each, RunLine)]
+    list(replay.replay(taken_again))
+    assert replay.run("run@1").ended
+
+
+def later(poll: DecodedPoll, minutes: int) -> DecodedPoll:
+    """Return a poll that shows the same so many minutes later."""
+    seen = poll.observation
+    seen = msgspec.structs.replace(
+        seen, at=seen.at + timedelta(minutes=minutes), monotonic_s=seen.monotonic_s + 60 * minutes
+    )
+    return DecodedPoll(poll.seq + minutes, poll.t + 60_000 * minutes, seen)
+
+
+def options_of(**options: Any) -> DerivedOptions | None:
+    usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
+    return read_derived_options({**usual, **options})
+
+
+def test_the_default_is_a_grid_near_each_run_without_a_window() -> None:
+    assert options_of() == DerivedOptions(None, None)
+
+
+def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("limits: {partitions: [1, 2]}\n")
+    asked = options_of(window="4h", grid=grid)
+    assert asked is not None
+    assert asked.window_s == 14_400.0
+    assert asked.cells is not None
+    assert len(asked.cells) == 2
+    assert asked.anew
+
+
+@pytest.mark.parametrize("text", ["soon", "-4h", "0s", ""])
+def test_an_invalid_window_is_refused(text: str) -> None:
+    with pytest.raises(click.UsageError, match="--window: "):
+        options_of(window=text)
+
+
+def test_an_unreadable_grid_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="cannot be read"):
+        options_of(grid=tmp_path / "nowhere.yaml")
+
+
+def test_insights_can_be_left_out() -> None:
+    assert options_of(no_insights=True) is None
+
+
+def a_lake(*, samples: int = 0, lines: int = 0, read: tuple[SegmentRead, ...] = ()) -> Manifest:
+    """Return a lake with so many bytes in two of its tables, half of them of each cluster."""
+    sizes = {"samples": samples, "lines": lines}
+    tables = {
+        name: {cluster: _part(name, cluster, size // 2) for cluster in ("one", "other")}
+        for name, size in sizes.items()
+    }
+    return Manifest(version=1, segments=read, tables=tables)
+
+
+def _part(table: str, cluster: str, size: int) -> TablePart:
+    path = f"{table}/lake_version=000001-0badcafe/cluster_id={cluster}/part-0.parquet"
+    return TablePart((DataFile(path, size),), 1)
+
+
+def test_a_jvm_ends_soon_where_little_is_new_whatever_the_lake_has(tmp_path: Path) -> None:
+    old = ListedFile("/recorded/old.jsonl.gz", SMALL_BYTES, 1)
+    new = ListedFile("/recorded/new.jsonl.gz", 2, 1)
+    request = PipelineRequest(("/recorded",), str(tmp_path))
+    assert not reads_little(request, [old, new])
+
+    read = SegmentRead(old.path, old.length, old.modified_ms, "0" * 64)
+    (tmp_path / NAME).write_bytes(encode(a_lake(samples=9 * SMALL_BYTES, read=(read,))))
+
+    assert reads_little(request, [old, new])
+
+
+def test_a_run_whose_size_is_not_known_before_spark_is_there_may_last() -> None:
+    assert not reads_little(PipelineRequest(("s3a://b/recorded",), "lake"), None)
+    assert not reads_little(PipelineRequest(("recorded",), "s3a://b/lake"), [])
+
+
+class FakeSpark:
+    """The settings of a Spark of two cores, in memory."""
+
+    defaultParallelism = 2  # noqa: N815 - Spark's own name
+
+    def __init__(self, master: str) -> None:
+        self.master = master
+        self.conf: dict[str, str] = Settings()
+
+    @property
+    def sparkContext(self) -> FakeSpark:  # noqa: N802 - Spark's own name
+        return self
+
+
+class Settings(dict[str, str]):
+    """Settings of Spark in memory."""
+
+    def set(self, name: str, value: str) -> None:
+        self[name] = value
+
+
+def within(size: int, master: str = "local[*]") -> dict[str, str]:
+    """Return Spark's settings within a run of some bytes; they are the usual ones afterwards."""
+    fake = FakeSpark(master)
+    fake.conf |= {name: f"usual {name}" for name in SMALL_SETTINGS}
+    usual = dict(fake.conf)
+    spark = cast("SparkSession", fake)
+    with sized(spark, size):
+        inside = dict(fake.conf)
+        assert runs_small(spark) == (size <= SMALL_BYTES)
+    assert fake.conf == usual
+    return {name: value for name, value in inside.items() if value != usual[name]}
+
+
+@pytest.mark.parametrize("master", ["local[*]", "spark://host:7077"])
+def test_a_run_of_at_most_4_mib_is_small_on_any_master(master: str) -> None:
+    assert within(SMALL_BYTES, master) == SMALL_SETTINGS
+
+
+def test_a_larger_run_on_this_machine_has_partitions_by_its_bytes_and_plans_each_job_once() -> None:
+    partitions = "spark.sql.shuffle.partitions"
+    larger = within(SMALL_BYTES + 1)
+    assert larger["spark.sql.adaptive.enabled"] == "false"
+    assert larger[partitions] == "2"
+    assert within(7 * PARTITION_BYTES + 1)[partitions] == "8"
+
+
+def test_a_larger_run_on_a_cluster_is_planned_by_the_rows_that_its_stages_find() -> None:
+    assert within(SMALL_BYTES + 1, "spark://host:7077") == {}
+
+
+def test_what_the_next_tables_read_decides_again_about_the_settings() -> None:
+    spark = cast("SparkSession", FakeSpark("local[*]"))
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+
+    with sized(spark, SMALL_BYTES) as sizing:
+        assert runs_small(spark)
+        sizing.resize(SMALL_BYTES + 1)
+        assert not runs_small(spark)
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+        sizing.resize(1)
+        assert runs_small(spark)
+
+
+def test_settings_for_at_least_some_bytes_hold_for_a_while() -> None:
+    spark = cast("SparkSession", FakeSpark("local[*]"))
+
+    with sized(spark, SMALL_BYTES) as sizing:
+        with sizing.at_least(1):
+            assert runs_small(spark)
+        with sizing.at_least(SMALL_BYTES + 1):
+            assert not runs_small(spark)
+        assert runs_small(spark)

@@ -1,18 +1,24 @@
-"""A full disk stops the recording, and nothing else."""
+"""Full disks, and the page of the format."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.errors import Failure
 from ktui.recording import writing
+from ktui.recording.lines import CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import PlayedPoll
 from ktui.recording.writing import seal
 from support.recordings.recordings import (
@@ -22,6 +28,7 @@ from support.recordings.recordings import (
     happenings,
     seen_in,
 )
+from support.simulated.polled_cluster import ORDERS
 
 TESTS = Path(__file__).parents[2]
 MOST_BYTES = 3_000
@@ -153,3 +160,33 @@ def assert_nothing_more_is_recorded(recording: Recording) -> None:
     recording.recorder.close()
 
     assert {file: file.read_bytes() for file in files_in(recording.folder)} == before
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "recording.md").read_text(encoding="utf-8")
+KINDS = [Head, PollLine, LostPollLine, RunLine, End, CensusLine]
+WITHIN = [Broker, BrokerConfig, LogDir, TopicConfig, Failure]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WITHIN], ids=lambda kind: kind.__name__)
+def test_every_field_of_the_format_is_on_the_page(kind: type[msgspec.Struct]) -> None:
+    fields = {field.encode_name for field in msgspec.structs.fields(kind)}
+
+    assert fields <= set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_the_example_on_the_page_is_a_recording(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "000000.jsonl.gz"
+    file.write_bytes(gzip.compress(example.encode()))
+
+    played = happenings(file)
+
+    assert [type(each) for each in played] == [PlayedPoll, RunLine, PlayedPoll, LostPollLine, End]
+    first, _, second, *_ = played
+    assert isinstance(first, PlayedPoll)
+    assert isinstance(second, PlayedPoll)
+    ends = {replica.broker: reading.value for replica, reading in second.observation.ends.items()}
+    assert second.line.ms - first.line.ms == 1_004
+    assert ends == {1: 1_000_120, 4: 252_100}
+    assert second.observation.partitions[ORDERS].target == (4, 2, 3)
+    assert second.observation.partitions[ORDERS].original == (2, 3, 1)

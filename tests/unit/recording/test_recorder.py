@@ -1,8 +1,9 @@
-"""A recorder writes what it gets to its files at once and in order."""
+"""The recorder: what it writes, for whom, and how long."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
 from ktui.recording.reading import GoodLine, PlayedPoll, find_sessions, play_session
+from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
+from ktui.recording.writing import seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
@@ -341,3 +344,108 @@ def test_a_whole_poll_builds_on_no_earlier_one(tmp_path: Path) -> None:
 def lines_of_looks(folder: Path) -> list[GoodLine]:
     (file,) = the_session(folder).files
     return [each for each in good(file) if not isinstance(each.line, Head)]
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o277], ids=oct)
+def _any_umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    below = (path for path in folder.rglob("*") if path.is_dir())
+    return {path.name: path.stat().st_mode & 0o777 for path in (folder, *below)}
+
+
+@pytest.mark.usefixtures("_any_umask")
+def test_folders_and_files_of_a_recording_are_private(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "new" / "recordings", longest_s=5.0)
+    recording.looks(8)
+    recording.die()
+
+    assert set(modes(tmp_path / "new").values()) == {0o700}
+    assert len(files_in(recording.folder)) == 2
+    assert {file.stat().st_mode & 0o777 for file in files_in(recording.folder)} == {0o600}
+    (sealed,) = seal(recording.folder).files
+    assert sealed.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o750)
+
+    recording = Recording(tmp_path)
+    recording.looks(1)
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o750
+    (cluster,) = tmp_path.iterdir()
+    assert cluster.stat().st_mode & 0o777 == 0o700
+
+
+DAY_MS = 86_400_000
+NOW_MS = 100 * DAY_MS
+
+
+def segment(session: str, number: int, days_old: float, size: int = 10) -> StoredSegment:
+    path = Path("/recordings") / session / f"{number:06}.jsonl.gz"
+    return StoredSegment(path, size, NOW_MS - round(days_old * DAY_MS))
+
+
+OLD, OLDER, NEW = segment("b", 0, 40), segment("a", 0, 50), segment("c", 0, 1)
+
+
+def chosen(*segments: StoredSegment, **needed: KeptFor) -> Choice:
+    days = Retention(older_than_s=30 * 86_400)
+    return choose_segments(segments, days, NOW_MS, lambda each: needed.get(each.session.name))
+
+
+def test_the_oldest_goes_first_and_what_is_young_stays() -> None:
+    choice = chosen(NEW, OLD, OLDER)
+
+    assert choice.going == (OLDER, OLD)
+    assert choice.staying[KeptFor.YOUNG] == (NEW,)
+    assert not choice.beyond_limits
+
+
+@pytest.mark.parametrize("reason", [KeptFor.LIVE, KeptFor.RUN, KeptFor.UNREAD])
+def test_what_is_needed_stays_with_the_reason_however_old(reason: KeptFor) -> None:
+    choice = chosen(OLD, OLDER, a=reason)
+
+    assert choice.going == (OLD,)
+    assert choice.staying[reason] == (OLDER,)
+    assert choice.beyond_limits
+
+
+def test_to_keep_a_size_the_oldest_go_until_the_rest_fits() -> None:
+    small = Retention(keep_bytes=15)
+
+    choice = choose_segments([NEW, OLD, OLDER], small, NOW_MS, lambda _: None)
+
+    assert choice.going == (OLDER, OLD)
+
+
+def test_what_is_needed_counts_to_the_size_that_is_kept() -> None:
+    live = segment("live", 0, 60, size=100)
+
+    choice = choose_segments(
+        [NEW, OLD, live],
+        Retention(keep_bytes=105),
+        NOW_MS,
+        lambda each: KeptFor.LIVE if each is live else None,
+    )
+
+    assert choice.going == (OLD, NEW)
+
+
+def test_either_limit_alone_lets_a_segment_go() -> None:
+    both = Retention(older_than_s=30 * 86_400, keep_bytes=1_000)
+
+    choice = choose_segments([NEW, OLD], both, NOW_MS, lambda _: None)
+
+    assert choice.going == (OLD,)
+
+
+def test_a_copied_session_goes_by_its_numbers_whatever_times_its_files_have_got() -> None:
+    first, second = segment("a", 0, 35), segment("a", 1, 45)
+
+    assert chosen(second, first).going == (first, second)

@@ -1,7 +1,8 @@
-"""Sessions of a recording on one axis of time."""
+"""A replay's tape and clock."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,14 +12,30 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.observation import Observation
-from ktui.recording.lines import RunLine, to_ms, wall_ms
-from ktui.recording.reading import Damage, find_sessions
+from ktui.cluster.observer import NO_INTEREST, Interest
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.settings import topic_resource
+from ktui.recording.lines import LostPollLine, RunLine, to_ms, wall_ms
+from ktui.recording.reading import Damage, PlayedPoll, find_sessions
 from ktui.recording.recorder import Recorder
-from ktui.recording.replay_tape import Axis, Tape, TapeItem, parse_second
-from ktui.simulated.clock import VirtualClock
+from ktui.recording.replay_tape import (
+    FASTEST,
+    SLOWEST,
+    Axis,
+    RecordingSource,
+    ReplayClock,
+    Tape,
+    TapeItem,
+    parse_second,
+)
+from ktui.simulated import layout
+from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
 from support.simulated.observations import START, T0, a_move, an_observation
+from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move
 
 
 def a_history(first_s: float = 100.0, polls: int = 60, step_s: float = 10.0) -> list[Observation]:
@@ -196,3 +213,192 @@ def test_an_open_session_is_played_as_far_as_it_goes(tmp_path: Path) -> None:
     assert polls(passings) == history
     assert not any(isinstance(each.what, Damage) for each in passings)
     recorder.close()
+
+
+FROM_S, UNTIL_S = 500.0, 600.0
+
+
+def a_clock(speed: float = 1.0) -> tuple[ReplayClock, VirtualClock]:
+    real = VirtualClock()
+    return ReplayClock(FIRST_MOMENT, FROM_S, UNTIL_S, speed=speed, real=real), real
+
+
+async def asleep(clock: ReplayClock, seconds: float) -> asyncio.Task[None]:
+    """Start a task that sleeps, and wait until it does."""
+    sleeper = asyncio.create_task(clock.sleep(seconds))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return sleeper
+
+
+async def test_the_clock_stands_until_it_is_run() -> None:
+    clock, real = a_clock()
+    await real.advance(7)
+    assert (clock.monotonic(), clock.running, clock.paused) == (FROM_S, False, True)
+    clock.run()
+    await real.advance(7)
+    assert clock.monotonic() == FROM_S + 7
+    assert clock.now() == FIRST_MOMENT.replace(second=7)
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 20.0])
+async def test_the_clock_runs_at_its_speed(speed: float) -> None:
+    clock, real = a_clock(speed)
+    clock.run()
+    await real.advance(4)
+    assert clock.monotonic() == FROM_S + 4 * speed
+
+
+async def test_the_clock_stands_at_the_end_of_the_recording() -> None:
+    clock, real = a_clock()
+    clock.run()
+    await real.advance(1_000)
+    assert (clock.monotonic(), clock.running) == (UNTIL_S, False)
+    clock.move_to(UNTIL_S + 50)
+    assert clock.monotonic() == UNTIL_S
+    clock.move_to(0)
+    assert (clock.monotonic(), clock.running) == (FROM_S, True)
+
+
+async def test_a_sleeper_wakes_after_that_much_of_the_recording() -> None:
+    clock, real = a_clock(speed=10)
+    clock.run()
+    sleeper = await asleep(clock, 30)
+    await real.advance(2.9)
+    assert not sleeper.done()
+    await real.advance(0.2)
+    assert sleeper.done()
+
+
+async def test_a_sleeper_beyond_the_end_wakes_at_the_end() -> None:
+    clock, real = a_clock()
+    clock.run()
+    sleeper = await asleep(clock, 300)
+    await real.advance(UNTIL_S - FROM_S + 1)
+    assert sleeper.done()
+    sleeper = await asleep(clock, 1)
+    await real.advance(10)
+    assert not sleeper.done()
+    clock.move_to(FROM_S)
+    await real.advance(0)
+    assert sleeper.done()
+
+
+async def test_a_pause_does_not_count_as_sleep() -> None:
+    clock, real = a_clock()
+    clock.run()
+    sleeper = await asleep(clock, 5)
+    await real.advance(3)
+    clock.pause()
+    await real.advance(100)
+    assert not sleeper.done()
+    clock.run()
+    await real.advance(1.9)
+    assert not sleeper.done()
+    await real.advance(0.2)
+    assert sleeper.done()
+
+
+async def test_another_speed_changes_the_rest_of_a_sleep() -> None:
+    clock, real = a_clock()
+    clock.run()
+    sleeper = await asleep(clock, 50)
+    await real.advance(10)
+    clock.run_at(20)
+    await real.advance(1.9)
+    assert not sleeper.done()
+    await real.advance(0.2)
+    assert sleeper.done()
+
+
+async def test_a_jump_wakes_a_sleeper() -> None:
+    clock, real = a_clock()
+    sleeper = await asleep(clock, 50)
+    clock.move_to(FROM_S + 1)
+    await real.advance(0)
+    assert sleeper.done()
+
+
+async def test_the_clock_runs_on_from_where_it_is_held() -> None:
+    clock, real = a_clock(speed=100)
+    clock.run()
+    await real.advance(0.5)
+    clock.hold_at(FROM_S + 20)
+    await real.advance(0.1)
+    assert clock.monotonic() == pytest.approx(FROM_S + 30)
+
+
+def test_the_speed_is_limited_to_a_range() -> None:
+    clock, _ = a_clock()
+    clock.run_at(0)
+    assert clock.speed == SLOWEST
+    clock.run_at(1e9)
+    assert clock.speed == FASTEST
+
+
+def test_wall_time_follows_the_last_set_value() -> None:
+    clock, _ = a_clock()
+    clock.set_wall(FIRST_MOMENT.replace(hour=3), FROM_S)
+    assert clock.now() == FIRST_MOMENT.replace(hour=3)
+
+
+EVERYTHING = Interest(topics=frozenset({"orders"}), fresh=True, unhealthy=True, census=True)
+
+
+class RecordedPolls:
+    """The recorded polls of a simulated cluster."""
+
+    def __init__(self, polled: Looking, folder: Path) -> None:
+        self._clock = polled.clock
+        recorder = Recorder(folder, polled.clock, program="ktui of a test")
+        self.source = RecordingSource(polled.observer, recorder)
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        polling = asyncio.create_task(self.source.poll(interest))
+        await self._clock.advance(1.0)
+        return await polling
+
+
+async def test_every_poll_of_a_cluster_is_in_the_recording(tmp_path: Path) -> None:
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        seen = [await polls.poll() for _ in range(10)]
+        seen += [await polls.poll(EVERYTHING) for _ in range(40)]
+        await polled.do(layout.Hang(4))
+        seen += [await polls.poll(EVERYTHING) for _ in range(5)]
+
+    assert seen[-1].failures
+    assert seen[-1].census is not None
+    assert seen_in(tmp_path) == all_to_the_millisecond(seen)
+
+
+async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before(
+    tmp_path: Path,
+) -> None:
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        await polls.poll()
+        await polled.do(*map(layout.Kill, EVERYONE))
+        with pytest.raises(Unreachable) as raised:
+            await polls.poll()
+
+    seen, lost = happenings(tmp_path)
+    assert isinstance(seen, PlayedPoll)
+    assert isinstance(lost, LostPollLine)
+    assert lost.reason == str(raised.value)
+
+
+async def test_settings_reported_as_changed_are_read_in_the_next_poll(
+    tmp_path: Path,
+) -> None:
+    change = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp.SET, "2")
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        await polls.poll()
+        await polled.do(layout.AlterConfigs((change,)))
+        polls.source.settings_changed({"orders"}, ())
+        await polls.poll()
+
+    before, after = seen_in(tmp_path)
+    assert before.topic_configs["orders"].min_insync_replicas == 1
+    assert after.topic_configs["orders"].min_insync_replicas == 2

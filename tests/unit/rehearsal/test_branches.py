@@ -1,18 +1,22 @@
-"""The twin of a recorded moment begins in its state, and nothing of the recording's own is run."""
+"""Branches and twins of a live run."""
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.host.launch import NewRun
 from ktui.execution.run.events import (
     AnyRunEvent,
     JournalEntry,
@@ -22,12 +26,16 @@ from ktui.execution.run.events import (
     Started,
     StepBegun,
 )
-from ktui.execution.run.options import Schedule
+from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.run import Run
 from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.pacing.limits import default_limits
+from ktui.planning.check.findings import Allowances
 from ktui.planning.check.snapshot import read_with_log_dirs
+from ktui.planning.plan import PartitionTarget, Plan
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
+from ktui.rehearsal import twins
 from ktui.rehearsal.branch.compare import (
     BranchPoint,
     Happening,
@@ -37,11 +45,15 @@ from ktui.rehearsal.branch.compare import (
     entries_for_twin,
 )
 from ktui.rehearsal.branch.twin import twin_at
-from ktui.simulated.clock import VirtualClock
+from ktui.rehearsal.twin import Pace, Twin
+from ktui.rehearsal.twins import rehearse, rehearse_in_background
+from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin.make import ClusterTwin
+from ktui.speed.answer import Span
 from support.journals.journals import started
+from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
 from support.simulated.observations import START
 
 MB = 1_000_000
@@ -269,3 +281,87 @@ def test_without_any_poll_there_is_no_twin() -> None:
     point = msgspec.structs.replace(point_of(begun(), seen()), progress=Progress())
     with pytest.raises(ValueError, match="nothing was polled"):
         twin_at(point, ASSUMED)
+
+
+WANTED = NewRun(
+    plan=ONTO_4,
+    name="moves",
+    plan_name="moves.json",
+    limits=default_limits({}),
+    options=RunOptions(record=False),
+    allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+)
+
+
+async def test_a_plan_comes_to_the_same_as_in_the_foreground_and_each_twin_is_announced() -> None:
+    finished: list[Pace] = []
+
+    prepared, twins = await rehearse_in_background(
+        WANTED, TWIN, start=FIRST_MOMENT, finished=finished.append
+    )
+
+    assert not prepared.preview.problems
+    assert sorted(finished) == sorted(Pace)
+    foreground = await asyncio.to_thread(
+        lambda: rehearse(rehearsal_of(ONTO_4), TWIN, start=FIRST_MOMENT)
+    )
+    assert twins == foreground
+
+
+async def test_a_cancelled_rehearsal_leaves_no_process() -> None:
+    before = set(multiprocessing.active_children())
+    rehearsing = asyncio.create_task(
+        rehearse_in_background(WANTED, TWIN, start=FIRST_MOMENT, finished=lambda _pace: None)
+    )
+    await asyncio.sleep(0)  # it begins
+    assert set(multiprocessing.active_children()) - before
+
+    rehearsing.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await rehearsing
+    assert not set(multiprocessing.active_children()) - before
+
+
+ALONE = Plan((PartitionTarget("empty", 0, (1, 2, 4)),))
+
+
+def test_twins_played_in_processes_of_their_own_give_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rehearsal = rehearsal_of(ALONE, "load x2 at 0s")
+    here = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
+    monkeypatch.setattr(twins, "FEW", 0)
+    monkeypatch.setattr(twins, "cores", lambda: 2)
+
+    apart = rehearse(rehearsal, TWIN, start=FIRST_MOMENT)
+
+    assert apart == here
+    assert [twin.pace for twin in here] == [Pace.SLOW, Pace.USUAL, Pace.FAST]
+    assert [twin.rate for twin in here] == [40e6, 100e6, 200e6]
+
+
+def _throttled(twin: Twin) -> list[float]:
+    paces = (Pace.SLOW, Pace.USUAL, Pace.FAST)
+    return [twin.cluster(pace).brokers[0].throttle_share for pace in paces]
+
+
+def test_copies_get_less_of_a_throttle_on_the_slow_twin_and_its_gulps_on_the_fast_one() -> None:
+    brokers = [replace(broker, throttle_share=0.8) for broker in TWIN.spec.brokers]
+    seen = replace(
+        TWIN,
+        spec=replace(TWIN.spec, brokers=tuple(brokers)),
+        rates=Span(30e6, 40e6, 60e6),
+        recorded=True,
+    )
+
+    assert _throttled(TWIN) == pytest.approx([0.35, 0.6, 1.1])
+    assert _throttled(seen) == pytest.approx([0.8 / 1.3, 0.8, 1.1])
+    assert _throttled(seen.at(1e6)) == [1.0, 1.0, 1.0]
+
+
+def test_a_twin_never_has_the_id_of_its_cluster() -> None:
+    spec = TWIN.cluster(Pace.SLOW)
+
+    assert (TWIN.spec.name, spec.name) == ("prod", "simulated-prod")
+    assert {broker.copy_in for broker in spec.brokers} == {40e6}

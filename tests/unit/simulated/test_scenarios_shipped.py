@@ -1,15 +1,46 @@
-"""The scenarios shipped with ktui show what they promise, soon after they start."""
+"""The scenarios that are shipped, their captions, plans and page."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import cache
+from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ktui.captions import Caption, StoryMoment
 from ktui.cluster.partition import TopicPartition
+from ktui.inputfile import FileProblem
+from ktui.pacing.limits import CHOICES, NUMBERS, SHAPES, Mode, Order
 from ktui.progress.timeline import Cause, Phase, Progress, StallKind
-from ktui.simulated.scenario.file import Scenario
+from ktui.simulated.layout import TopicSpec
+from ktui.simulated.scenario.faults import CALLS, FAULTS
+from ktui.simulated.scenario.file import (
+    BrokerPart,
+    ClusterPart,
+    PlanPart,
+    RatesPart,
+    Scenario,
+    ScenarioPart,
+    SnapshotPart,
+    TidePart,
+    TopicStartPart,
+)
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
+from ktui.simulated.scenario.targets import (
+    ScenarioTargets,
+    TooFewBrokers,
+    alternate_racks,
+    drain_targets,
+    expand_targets,
+    leaders_off_targets,
+    place_replicas,
+    replication_factor_targets,
+)
 from support.simulated.scenario_play import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
@@ -156,3 +187,216 @@ def _stalls(progress: Progress) -> set[tuple[StallKind, Cause, int]]:
         for timeline in progress.timelines.values()
         if timeline.stall is not None and timeline.stall.alarm and not timeline.phase.ended
     }
+
+
+ONE_LINE = 114
+"""Characters of a line of 120 columns."""
+START = "title: Mine\ncaptions:\n"
+
+
+def load(folder: Path, captions: str) -> tuple[Caption, ...]:
+    path = folder / "mine.yaml"
+    path.write_text(START + captions, encoding="utf-8")
+    return load_scenario(path).captions
+
+
+def test_a_caption_waits_for_a_time_or_a_moment(tmp_path: Path) -> None:
+    text = "  - {at: 1m30s, say: Look at `b`.}\n  - {when: stalled, say: 'It\n    hangs.'}\n"
+    assert load(tmp_path, text) == (
+        Caption(say="Look at `b`.", at_s=90.0),
+        Caption(say="It hangs.", when=StoryMoment.STALLED),
+    )
+
+
+@pytest.mark.parametrize(
+    ("captions", "line", "words"),
+    [
+        ("  - {say: x}\n", 3, "captions.0: expected either 'at', a time, or 'when', a moment"),
+        (
+            "  - {at: 1s, say: x}\n  - {at: 2s, when: over, say: x}\n",
+            4,
+            "captions.1: expected either 'at', a time, or 'when', a moment; both are set",
+        ),
+        (
+            "  - {when: staled, say: x}\n",
+            3,
+            "captions.0.when: there is no moment 'staled'; did you mean 'stalled'?",
+        ),
+        ("  - {when: lunch, say: x}\n", 3, "expected one of moving, behind, stalled, "),
+        ("  - {at: 5s}\n", 3, "missing required field `say`"),
+        ("  - {at: 5s, say: ''}\n", 3, "expected a sentence that says what happens now"),
+        (
+            f"  - {{at: 5s, say: {'x' * 141}}}\n",
+            3,
+            "expected at most 140 characters, got 141; make two captions of it",
+        ),
+        ("  - {at: 5s, say: 'Press `b.'}\n", 3, "expected each key between two backticks"),
+        (
+            "  - {at: 9s, say: x}\n  - {when: over, say: x}\n  - {at: 9s, say: x}\n",
+            5,
+            "captions.2.at: expected a time after that of the caption before",
+        ),
+        ("  - {at: 5s, says: x}\n", 3, "unknown key 'says'; did you mean 'say'?"),
+        ("  - {at: soon, say: x}\n", 3, "captions.0.at"),
+    ],
+)
+def test_a_mistake_in_a_caption_is_reported_with_its_line(
+    tmp_path: Path, captions: str, line: int, words: str
+) -> None:
+    with pytest.raises(FileProblem) as problem:
+        load(tmp_path, captions)
+    assert problem.value.line == line
+    assert words in str(problem.value)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_story_explains_itself_from_its_start_to_its_end(name: str) -> None:
+    captions = load_scenario(shipped_path(name)).captions
+
+    assert captions[0].at_s == 0
+    assert captions[-1].when is StoryMoment.OVER
+    assert len(captions) >= 5
+    assert max(len(caption.say.replace("`", "")) for caption in captions) <= ONE_LINE
+    assert any("`" in caption.say for caption in captions[:-1])
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
+PARTS = (
+    ScenarioPart,
+    ClusterPart,
+    BrokerPart,
+    TidePart,
+    TopicStartPart,
+    PlanPart,
+    SnapshotPart,
+    RatesPart,
+)
+KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
+LIMITS = (*NUMBERS, *CHOICES, *SHAPES, *Mode, *Order)
+WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
+
+
+@pytest.mark.parametrize(
+    "key", [*KEYS, *NUMBERS, *CHOICES, *FAULTS, *sorted(CALLS), *SHAPES, *Mode, *Order]
+)
+def test_the_docs_explain_every_scenario_key(key: str) -> None:
+    assert key in WORDS
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_the_docs_list_every_shipped_scenario(name: str) -> None:
+    assert f"| `{name}` |" in (DOCS / "demo.md").read_text(encoding="utf-8")
+
+
+def test_the_documented_example_can_be_loaded(tmp_path: Path) -> None:
+    example = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert example is not None
+    path = tmp_path / "example.yaml"
+    path.write_text(example[1], encoding="utf-8")
+
+    scenario = load_scenario(path)
+
+    assert scenario.plan is not None
+    assert len(scenario.spec.topics) == 101
+
+
+NO_RACKS = dict.fromkeys(range(1, 7))
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
+
+
+def topic(name: str, partitions: int, factor: int, brokers: int = 6) -> TopicSpec:
+    return TopicSpec(name=name, replicas=place_replicas(partitions, factor, range(1, brokers + 1)))
+
+
+def after(topics: list[TopicSpec], targets: ScenarioTargets) -> list[tuple[int, ...]]:
+    return [
+        targets.get(TopicPartition(each.name, number), replicas)
+        for each in topics
+        for number, replicas in enumerate(each.replicas)
+    ]
+
+
+@given(st.integers(1, 60), st.integers(1, 4), st.sets(st.integers(1, 6), min_size=1, max_size=2))
+def test_a_drain_empties_the_broker_and_no_partition_loses_or_doubles_a_replica(
+    partitions: int, factor: int, off: set[int]
+) -> None:
+    topics = [topic("t", partitions, factor)]
+    targets = drain_targets(topics, {"t"}, NO_RACKS, off)
+    result = after(topics, targets)
+
+    assert all(len(replicas) == factor == len(set(replicas)) for replicas in result)
+    assert not off & {broker for replicas in result for broker in replicas}
+    for tp, target in targets.items():
+        for before, now in zip(topics[0].replicas[tp.partition], target, strict=True):
+            assert before in off or before == now
+
+
+def test_replicas_of_a_drained_broker_are_spread_evenly() -> None:
+    topics = [topic("t", 60, 3)]
+    loads = Counter(b for replicas in after(topics, drain_targets(topics, {"t"}, NO_RACKS, {3}))
+                    for b in replicas)  # fmt: skip
+
+    assert max(loads.values()) - min(loads.values()) <= 1
+
+
+def test_a_drained_replica_moves_within_its_rack_so_that_no_rack_has_two() -> None:
+    topics = [topic("t", 30, 3)]
+    for replicas in after(topics, drain_targets(topics, {"t"}, RACKS, {3})):
+        assert len({RACKS[broker] for broker in replicas}) == 3
+
+
+def test_only_the_named_topics_move() -> None:
+    topics = [topic("a", 12, 3), topic("b", 12, 3)]
+
+    assert {tp.topic for tp in drain_targets(topics, {"b"}, NO_RACKS, {3})} == {"b"}
+
+
+def test_a_drain_that_leaves_too_few_brokers_is_refused() -> None:
+    with pytest.raises(TooFewBrokers, match="every remaining broker already has a replica of t-"):
+        drain_targets([topic("t", 6, 3)], {"t"}, NO_RACKS, {1, 2, 3, 4})
+
+
+@given(st.integers(1, 120), st.integers(1, 4))
+def test_new_brokers_get_their_share_and_no_partition_doubles_a_replica(
+    partitions: int, factor: int
+) -> None:
+    topics = [topic("t", partitions, factor, brokers=4)]
+    result = after(topics, expand_targets(topics, {"t"}, NO_RACKS, (5, 6)))
+    loads = Counter(b for replicas in result for b in replicas)
+
+    assert all(len(replicas) == factor == len(set(replicas)) for replicas in result)
+    assert abs(loads[5] - partitions * factor / 6) <= 1
+    assert abs(loads[6] - partitions * factor / 6) <= 1
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 6))
+def test_a_change_of_replication_factor_keeps_existing_replicas_in_order(
+    partitions: int, factor: int, new_factor: int
+) -> None:
+    topics = [topic("t", partitions, factor)]
+    for before, now in zip(
+        topics[0].replicas,
+        after(topics, replication_factor_targets(topics, {"t"}, RACKS, new_factor)),
+        strict=True,
+    ):
+        assert len(now) == new_factor == len(set(now))
+        assert now[: min(factor, new_factor)] == before[: min(factor, new_factor)]
+
+
+def test_leadership_is_spread_evenly_over_existing_replicas() -> None:
+    topics = [TopicSpec(name="t", replicas=((1, 2, 3),) * 8)]
+    result = after(topics, leaders_off_targets(topics, {"t"}, {1}))
+
+    assert Counter(replicas[0] for replicas in result) == {2: 4, 3: 4}
+    assert all(set(replicas) == {1, 2, 3} for replicas in result)
+
+
+def test_a_single_replica_cannot_give_up_leadership() -> None:
+    topics = [TopicSpec(name="t", replicas=((1,), (1, 2)))]
+
+    assert leaders_off_targets(topics, {"t"}, {1}) == {TopicPartition("t", 1): (2, 1)}
+
+
+def test_brokers_are_ordered_with_alternating_racks() -> None:
+    assert alternate_racks({1: "a", 2: "a", 3: "b", 4: "b", 5: None}) == [1, 3, 5, 2, 4]

@@ -1,24 +1,50 @@
-"""An operator who looks elsewhere is alerted once, by a text that cannot drive the terminal."""
+"""Alerts, gauges, curves and their axis."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.strip import Strip
 
 from ktui.execution.run.events import (
     AnyRunEvent,
     Ended,
     EngineLeft,
+    HeldBroker,
     JournalEntry,
     Outage,
+    RateCause,
+    RateHeld,
+    RateReason,
     StateEntered,
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.planning.throttle_rates import parse_objective
+from ktui.progress.timeline import Mark, Slots
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.tui.app.terminal import Alerts
+from ktui.tui.draw.bars import (
+    BAR_CELLS,
+    area_chart,
+    area_heights,
+    gauge_bar,
+    objective_bar,
+    rate_gauge,
+)
+from ktui.tui.draw.cells import pieces_width
+from ktui.tui.draw.paint import Paint, role_defaults
+from ktui.tui.draw.themes import DEFAULT, load_themes
+from ktui.tui.screens.detail.lanes import TimeAxis, draw, lag_curve, nice_ceiling
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row import RowInputs, StripCache
+from ktui.tui.screens.watch.words import RowContext
+from ktui.tui.widgets.objective_table import objective_table
 from support.journals.journals import a_start, owned
+from support.views.screens import BEGAN_S, TP, timeline
 
 
 class Terminal:
@@ -145,3 +171,280 @@ def test_an_engine_that_leaves_by_itself_has_not_died() -> None:
     for _ in range(3):
         terminal.happen(owned=False)
     assert died == []
+
+
+values = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=200)
+widths, heights = st.integers(1, 100), st.integers(1, 20)
+
+
+@given(values, widths, heights, st.floats(0, 1e12))
+def test_an_area_stays_in_its_box(
+    values: list[float | None], width: int, height: int, top: float
+) -> None:
+    lines = area_chart(values, width, height, top)
+
+    assert len(lines) == height
+    assert {len(line) for line in lines} == {width}
+    assert all(c == " " or 0x2800 < ord(c) <= 0x28FF for line in lines for c in line)
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=2, max_size=80), heights)
+def test_more_is_never_drawn_lower(values: list[float], height: int) -> None:
+    rising = sorted(values)
+    drawn = area_heights(rising, len(rising), height, max(rising))
+
+    known = [each for each in drawn if each is not None]
+    assert len(known) == len(rising)
+    assert all(one <= other for one, other in pairwise(known))
+    assert all((each > 0) is (value > 0) for each, value in zip(known, rising, strict=True))
+
+
+def test_what_is_unknown_is_blank_and_zero_is_not() -> None:
+    assert area_chart([None, None, 0.0, 0.0], 2, 1, 10.0) == [" ⣀"]
+
+
+@given(st.none() | st.floats(0, 1e12), st.none() | st.floats(0, 1e12), st.integers(1, 40))
+def test_a_gauge_has_its_width_and_is_full_only_at_the_whole(
+    value: float | None, whole: float | None, cells: int
+) -> None:
+    pieces = gauge_bar(value, whole, cells)
+
+    assert pieces_width(pieces) == cells + 2
+    full = "█" * cells in "".join(piece.text for piece in pieces)
+    assert full is bool(value and whole and value >= whole)
+
+
+@pytest.mark.parametrize(
+    ("value", "throttle", "broken", "drawn"),
+    [
+        (680_000, 800_000, False, "▕██████▊·▏ 680/800 kB/s"),
+        (868_000, 700_000, True, "▕████████▏ ! 868/700 kB/s"),
+        (None, 2_000_000, False, "▕········▏ -/2.0 MB/s"),
+        (5_000_000, None, False, "▕████····▏ 5.0 MB/s"),
+    ],
+)
+def test_a_gauge_names_the_rate_and_its_throttle_in_one_unit(
+    value: float | None,
+    throttle: float | None,
+    broken: bool,  # noqa: FBT001 - a parameter
+    drawn: str,
+) -> None:
+    pieces = rate_gauge(value, throttle, 10_000_000, broken=broken)
+
+    assert "".join(piece.text for piece in pieces) == drawn
+
+
+AXIS = TimeAxis(start_s=100.0, cell_s=10.0, cells=10, slots_per_cell=1)
+
+
+def lines(points: list[tuple[float, int]], height: int = 4) -> list[str]:
+    return [line.plain for line in lag_curve(points, AXIS, height)]
+
+
+def test_a_falling_lag_is_a_slope_under_a_scale_with_its_unit() -> None:
+    points = [(100.0 + 10 * i, 1_000 * (10 - i)) for i in range(10)]
+    assert lines(points) == [
+        "  10 k msg ┤█▅▂       ",
+        "           │███▆▃     ",
+        " 5.0 k msg ┤██████▅▂  ",
+        "           │████████▆▃",
+        "         0 └──────────",
+    ]
+
+
+def test_cells_before_the_first_reading_are_empty_and_gaps_are_interpolated() -> None:
+    curve = draw([(125.0, 80), (165.0, 0)], AXIS, 2)
+    assert curve.top == 80
+    assert curve.levels == (0, 0, 16, 12, 8, 4, 0, 0, 0, 0)
+
+
+def test_a_cell_with_many_readings_shows_the_worst() -> None:
+    curve = draw([(100.0, 1), (105.0, 10), (109.0, 2), (110.0, 4)], AXIS, 1)
+    assert curve.levels[:3] == (8, 3, 0)
+
+
+def test_a_lag_of_one_message_is_visible_beside_a_huge_one() -> None:
+    curve = draw([(101.0, 1_000_000), (111.0, 1), (121.0, 0)], AXIS, 4)
+    assert curve.levels[1:3] == (1, 0)
+
+
+def test_no_lag_at_all_is_a_flat_line_with_a_scale() -> None:
+    assert lines([(100.0, 0), (190.0, 0)])[0] == "     2 msg ┤          "
+
+
+@given(st.integers(0, 10**15))
+def test_the_scale_is_a_round_number_just_above_the_lag_with_a_round_half(value: int) -> None:
+    top = nice_ceiling(value)
+    assert top >= value
+    assert top % 2 == 0
+    assert top <= max(2, 1.5 * value + 1)
+    assert len(str(top).rstrip("0")) <= 2
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 300), st.integers(0, 10**12)), max_size=40),
+    st.integers(1, 20),
+)
+def test_any_history_fits_the_room(points: list[tuple[float, int]], height: int) -> None:
+    curve = draw(sorted(points), AXIS, height)
+    assert len(curve.levels) == AXIS.cells
+    assert all(0 <= level <= 8 * height for level in curve.levels)
+
+
+def slots(marks: bytes, slot_s: float = 1.0) -> Slots:
+    return Slots(slot_s=slot_s, end_s=100.0 + slot_s * len(marks), marks=marks)
+
+
+def axis_of(row: Slots, width: int) -> TimeAxis:
+    axis = TimeAxis.over([row], width)
+    assert axis is not None
+    return axis
+
+
+def test_a_short_history_has_a_cell_per_slot_and_grows_to_the_right() -> None:
+    axis = axis_of(slots(bytes((1, 2, 3))), 40)
+    assert (axis.cells, axis.cell_s, axis.start_s) == (3, 1.0, 100.0)
+    assert axis.marks(slots(bytes((1, 2, 3)))) == bytes((1, 2, 3))
+
+
+def test_a_long_history_puts_equal_numbers_of_slots_into_a_cell() -> None:
+    row = slots(bytes(range(100)) * 2, slot_s=2.0)
+    axis = axis_of(row, 60)
+    assert (axis.cells, axis.cell_s) == (50, 8.0)
+    assert axis.marks(row)[:3] == bytes((3, 7, 11))
+
+
+def test_trouble_in_a_cell_is_not_hidden_by_later_slots() -> None:
+    row = slots(bytes((10, Mark.STALLED, 11, 12)))
+    assert axis_of(row, 2).marks(row) == bytes((Mark.STALLED, 12))
+
+
+@pytest.mark.parametrize("width", [0, -3])
+def test_an_axis_without_room_is_none(width: int) -> None:
+    assert TimeAxis.over([slots(b"\1")], width) is None
+
+
+def test_an_axis_without_a_history_is_none() -> None:
+    assert TimeAxis.over([], 40) is None
+
+
+@given(st.integers(1, 240), st.integers(1, 150))
+def test_an_axis_fits_its_room_and_ends_with_the_last_slot(count: int, width: int) -> None:
+    row = slots(bytes((7,)) * count)
+    axis = axis_of(row, width)
+    assert axis.cells <= width
+    assert len(axis.marks(row)) == axis.cells
+    assert axis.start_s + (axis.cells - 1) * axis.cell_s < row.end_s
+    assert axis.start_s + axis.cells * axis.cell_s >= row.end_s
+
+
+WIDTH = 120
+LAYOUT = layout(WIDTH, Extents())
+THEME = load_themes(None).themes[DEFAULT]
+PAINT = Paint({**role_defaults(THEME), "foreground": "#ffffff", "background": "#000000"})
+ROW = RowInputs(timeline(), RowContext(BEGAN_S), under_cursor=False, marked=False)
+
+
+def drawn(rows: StripCache, row: RowInputs) -> Strip:
+    return rows.strip(row, LAYOUT, PAINT, WIDTH, stale=False)
+
+
+def test_an_unchanged_row_is_drawn_once() -> None:
+    rows = StripCache()
+    assert drawn(rows, ROW) is drawn(rows, ROW._replace(marked=False))
+
+
+def test_the_cache_knows_the_last_strip_that_was_drawn_of_a_row() -> None:
+    rows = StripCache()
+    assert rows.known(TP) is None
+    first = drawn(rows, ROW)
+    marked = drawn(rows, ROW._replace(marked=True))
+    assert rows.known(TP) == marked != first
+    drawn(rows, ROW._replace(context=RowContext(BEGAN_S + 1.0)))
+    assert rows.known(TP) != marked
+
+
+def test_the_cursor_and_a_mark_each_have_a_sign_before_the_row() -> None:
+    rows = StripCache()
+    assert drawn(rows, ROW).text.startswith("  orders-1")
+    assert drawn(rows, ROW._replace(marked=True)).text.startswith(" ◆orders-1")
+    both = ROW._replace(under_cursor=True, marked=True)
+    assert drawn(rows, both).text.startswith("▌◆orders-1")
+
+
+MB = 1_000_000
+P99 = parse_objective("p99<150ms")
+
+
+@pytest.mark.parametrize(
+    ("figure", "aim", "bar"),
+    [
+        (None, 1.0, "▕············░░░│    ▏"),
+        (0.0, 1.0, "▕············░░░│    ▏"),
+        (75.0, 1.0, "▕███████▌····░░░│    ▏"),
+        (130.0, 1.0, "▕█████████████░░│    ▏"),
+        (150.0, 1.0, "▕███████████████│    ▏"),
+        (170.0, 1.0, "▕███████████████│██  ▏"),
+        (1e9, 1.0, "▕███████████████│███»▏"),
+        (None, 0.8, "▕··········░░···│    ▏"),
+    ],
+)
+def test_a_bar_shows_the_figure_the_band_and_the_objective(
+    figure: float | None, aim: float, bar: str
+) -> None:
+    drawn = "".join(piece.text for piece in objective_bar(figure, 150.0, aim))
+
+    assert drawn == bar
+    assert len(drawn) == BAR_CELLS
+
+
+def test_each_broker_has_a_row_with_its_figure_its_rate_and_why_that_moved_last() -> None:
+    brokers = (
+        HeldBroker(2, figure=212.0),
+        HeldBroker(4, MB, 95.0, RateReason(RateCause.OVER, 212.0, of=2)),
+        HeldBroker(5, 12 * MB, 63.0, RateReason(RateCause.UNDER, 63.0, of=5)),
+        HeldBroker(6, 41 * MB, 128.0, RateReason(RateCause.UNUSED, 100.0, of=6, used=0.55)),
+        HeldBroker(10, MB, None, RateReason(RateCause.NO_FIGURE, of=10)),
+    )
+    held = RateHeld(rate=MB, figure=212.0, windows=21, kept=19, brokers=brokers)
+
+    lines = [line.plain.rstrip() for line in objective_table(P99, held, 72)]
+
+    assert lines == [
+        "p99<150ms held in 19 of 21 windows. Mean in ░: the rate stays; below, it rises.",
+        "broker   0        120    150ms        p99    rate in  why",
+        "2 sends  ▕███████████████│███»▏     212ms",
+        "4        ▕█████████▌··░░░│    ▏      95ms   1.0 MB/s  least: b2 212ms",
+        "5        ▕██████▎·····░░░│    ▏      63ms    12 MB/s  up: 63ms",
+        "6        ▕████████████▊░░│    ▏     128ms    41 MB/s  stays: 55% used",
+        "10       ▕············░░░│    ▏         -   1.0 MB/s  no figure",
+    ]
+
+
+def test_one_figure_of_all_has_one_row() -> None:
+    lag, why = parse_objective("lag<5000"), RateReason(RateCause.IN_BAND, 4_500.0, aim=0.8)
+    held = RateHeld(rate=12 * MB, figure=4_500.0, windows=1, kept=1, why=why)
+
+    first, heading, row = (line.plain for line in objective_table(lag, held, 72))
+
+    assert "Mean in ░: the rate stays" in first
+    assert heading.split() == ["broker", "0", "3200", "5000", "lag", "rate", "in", "why"]
+    assert row.split()[0] == "all"
+    assert row.rstrip().endswith("4500    12 MB/s  stays: 4500")
+
+
+def test_a_band_that_begins_low_leaves_no_room_for_the_zero_of_its_axis() -> None:
+    felt = parse_objective("p99<400ms")
+    why = RateReason(RateCause.UNDER, 193.1, aim=0.46)
+    held = RateHeld(rate=MB, figure=193.1, windows=1, kept=1, why=why)
+
+    heading = objective_table(felt, held, 72)[1].plain
+
+    assert heading.split()[:3] == ["broker", "147.2", "400ms"]
+
+
+def test_without_a_figure_the_reason_is_named() -> None:
+    held = RateHeld(rate=MB, reason="no metrics", windows=3, kept=1)
+
+    assert "No figure: no metrics." in objective_table(P99, held, 72)[0].plain
+    assert "nothing was copied yet" in objective_table(P99, None, 72)[0].plain

@@ -1,19 +1,30 @@
-"""Events that belong together are one line: every event once, in order, and the worst is named."""
+"""Events in groups, facts, changes, and the keys that are live."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.binding import ActiveBinding, Binding
+from textual.content import Content
+from textual.dom import DOMNode
 
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import StateEntered, StepOver, ThrottleChanged
 from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event
+from ktui.planning.intents.layout import BeforeAfter, BrokerBeforeAfter, Holding
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.progress.timeline import Event
+from ktui.progress.timeline import Event, Progress
+from ktui.simulated.clock import VirtualClock
+from ktui.tui.draw.cells import pieces_width
+from ktui.tui.poll.polling import Polling, unite
 from ktui.tui.screens.event_list import (
     EventChoice,
     EventFilter,
@@ -25,6 +36,10 @@ from ktui.tui.screens.event_list import (
     group_words,
     splice,
 )
+from ktui.tui.screens.plan.preview_lines import change_lines
+from ktui.tui.widgets.bindings import LiveKey, fit_keys, line_width
+from ktui.tui.widgets.lines import facts
+from support.simulated.observations import T0, T1, a_move, an_observation, folded
 
 _BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 _SENTENCES = (
@@ -174,3 +189,270 @@ def test_one_of_a_kind_is_named_in_the_singular() -> None:
 
     assert group_words([moved, down, down]) == "1 leader moved, 2 out of the ISR"
     assert group_words([moved, moved, down]) == "2 leaders moved, 1 out of the ISR"
+
+
+PAIRS = [
+    ("leader", Content("1, epoch 12")),
+    ("topic id", Content("dPqkT3xvRHqXw8mXb0yZ9A")),
+    ("ISR", Content("1 2 3")),
+]
+
+
+def rows(width: int) -> list[str]:
+    return [line.plain.rstrip() for line in facts(PAIRS, width)]
+
+
+def test_facts_are_side_by_side_in_a_wide_terminal() -> None:
+    assert rows(100) == [
+        "leader  1, epoch 12   topic id  dPqkT3xvRHqXw8mXb0yZ9A   ISR  1 2 3",
+    ]
+
+
+def test_facts_are_in_fewer_aligned_columns_in_a_narrower_terminal() -> None:
+    assert rows(60) == [
+        "leader  1, epoch 12   topic id  dPqkT3xvRHqXw8mXb0yZ9A",
+        "ISR     1 2 3",
+    ]
+
+
+def test_facts_have_a_line_each_in_a_narrow_terminal() -> None:
+    assert rows(20) == [
+        "leader    1, epoch 12",
+        "topic id  dPqkT3xvRHqXw8mXb0yZ9A",
+        "ISR       1 2 3",
+    ]
+
+
+def test_the_value_of_a_fact_is_never_parsed_as_markup() -> None:
+    (line,) = facts([("rack", Content("[red]a[/red]"))], 40)
+    assert "[red]a[/red]" in line.plain
+
+
+GIB = 1024**3
+holdings = st.builds(
+    Holding,
+    bytes=st.integers(0, 10**15),
+    replicas=st.integers(0, 99_999),
+    leaders=st.integers(0, 9_999),
+)
+
+
+def change(*brokers: tuple[Holding, Holding], sizes_unknown: int = 0) -> BeforeAfter:
+    return BeforeAfter(
+        replicas=0,
+        bytes=0,
+        leaders=0,
+        sizes_unknown=sizes_unknown,
+        brokers=tuple(
+            BrokerBeforeAfter(broker=broker, rack=None, before=before, after=after)
+            for broker, (before, after) in enumerate(brokers, 1)
+        ),
+        racks=(),
+    )
+
+
+def drawn(of: BeforeAfter, width: int = 76, rows: int = 10) -> list[str]:
+    return ["".join(piece.text for piece in line) for line in change_lines(of, width, rows)]
+
+
+def has(gib: int) -> Holding:
+    return Holding(bytes=gib * GIB, replicas=gib, leaders=1)
+
+
+def test_a_broker_that_does_not_change_has_its_figures_once() -> None:
+    lines = drawn(change((has(20), has(15)), (has(10), has(10))))
+
+    assert [part for part in lines[1].split() if not set(part) <= set("█▓░·")] == (
+        ["1", "20", "GiB", "→", "15", "GiB", "20", "→", "15", "1"]
+    )
+    assert lines[2].split()[2:] == ["10", "GiB", "10", "1"]
+    assert lines[3].split() == ["██", "stays", "▓▓", "comes", "░░", "goes"]
+
+
+def test_of_many_brokers_those_that_change_most_are_shown_and_the_others_are_counted() -> None:
+    same = (has(5), has(5))
+    lines = drawn(change(same, (has(5), has(6)), same, (has(9), has(1)), (has(1), has(8))), rows=2)
+
+    assert [line.split()[0] for line in lines[1:3]] == ["4", "5"]
+    assert lines[3] == "and 1 more that changes less and 2 more that do not change"
+
+
+def test_a_size_that_is_not_known_is_said_to_be_assumed() -> None:
+    lines = drawn(change((has(5), has(6)), sizes_unknown=2))
+
+    assert lines[2] == "the sizes of 2 partitions are not known: each counts as 1.0 GiB"
+
+
+@pytest.mark.parametrize("width", [64, 76])
+@given(st.lists(st.tuples(holdings, holdings), max_size=12))
+def test_nothing_is_wider_than_the_screen_and_no_broker_is_forgotten(
+    width: int, brokers: list[tuple[Holding, Holding]]
+) -> None:
+    lines = list(change_lines(change(*brokers), width, 5))
+
+    assert max(map(pieces_width, lines), default=0) <= width
+    assert sum("".join(piece.text for piece in line)[:1].isdigit() for line in lines) == (
+        min(5, len(brokers)) if len(brokers) > 5 else len(brokers)
+    )
+
+
+_NODE = DOMNode()
+
+
+def _key(action: str, role: str = "") -> LiveKey:
+    binding = Binding(action[0], action, action)
+    return LiveKey(action[0], action, ActiveBinding(_NODE, binding, enabled=True), role)
+
+
+_KEYS = [
+    _key("resume", "stalled"), _key("call_off", "stalled"),
+    _key("filter"), _key("sort"), _key("show_help"), _key("quit_view"),
+]  # fmt: skip
+
+
+def _shown(room: int) -> list[str]:
+    keys = fit_keys(_KEYS, room, ("sort", "filter"), kept=("show_help", "quit_view"))
+    return [key.action for key in keys]
+
+
+def test_all_keys_are_shown_where_there_is_room() -> None:
+    assert _shown(200) == [key.action for key in _KEYS]
+
+
+def test_those_to_be_left_out_first_go_first_then_help_and_quit_and_at_last_what_helps() -> None:
+    shown = [_shown(room) for room in range(line_width(_KEYS), 0, -1)]
+    in_turn = sorted({tuple(each) for each in shown}, key=len, reverse=True)
+    assert [[*set(a) - set(b)] for a, b in pairwise(in_turn)] == [
+        ["sort"], ["filter"], ["quit_view"], ["show_help"], ["call_off"],
+    ]  # fmt: skip
+    assert in_turn[-1] == ("resume",)
+
+
+@given(st.integers(1, 120), st.lists(st.booleans(), min_size=1, max_size=8))
+def test_what_fits_is_no_wider_than_the_line_unless_one_key_alone_is(
+    room: int, helping: list[bool]
+) -> None:
+    keys = [_key(f"a{i}", "stalled" if helps else "") for i, helps in enumerate(helping)]
+    keys.sort(key=lambda key: not key.role)
+    fitting = fit_keys(keys, room, ())
+    assert line_width(fitting) <= room or len(fitting) == 1 or not any(helping)
+
+
+TP = TopicPartition("orders", 1)
+
+
+class QuietCluster:
+    """A source that shows no move, each time ten seconds later."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        del interest
+        self._seconds += 10.0
+        return an_observation([], self._seconds)
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        raise AssertionError((topics, brokers))
+
+    async def aclose(self) -> None:
+        raise AssertionError("the view's polls end without their source")
+
+
+def polls_of_a_view(
+    complete: Callable[[Progress], Progress], source: QuietCluster | None = None
+) -> Polling:
+    return Polling(
+        source or QuietCluster(),
+        VirtualClock(),
+        1.0,
+        interest=lambda: NO_INTEREST,
+        post=lambda _: None,
+        complete=complete,
+    )
+
+
+async def test_a_history_that_comes_while_another_is_added_is_shown_after_the_next_poll() -> None:
+    first, second = (folded([an_observation([a_move(tp)], 1.0)]) for tp in (T0, T1))
+    coming = [second]
+
+    def complete(progress: Progress) -> Progress:
+        if coming:
+            polling.add_history(coming.pop())
+        return progress
+
+    polling = polls_of_a_view(complete)
+    polling.add_history(first)
+
+    await polling._poll_once()
+    assert polling.progress.timelines.keys() == {T0}
+    await polling._poll_once()
+    assert polling.progress.timelines.keys() == {T0, T1}
+
+
+async def test_a_history_is_kept_for_the_next_poll_if_one_fails_over_it() -> None:
+    history = folded([an_observation([a_move(T0)], 1.0)])
+    fails = [True]
+
+    def complete(progress: Progress) -> Progress:
+        if fails.pop():
+            raise ValueError("a defect")
+        return progress
+
+    polling = polls_of_a_view(complete)
+    polling.add_history(history)
+
+    await polling._poll_once()
+    assert polling.progress == Progress()
+    fails.append(False)
+    await polling._poll_once()
+    assert polling.progress.timelines.keys() == {T0}
+
+
+class CopyingCluster(QuietCluster):
+    """A source that shows a replica being copied: 10 of its 100 messages in each poll."""
+
+    def __init__(self, polls: int = 0) -> None:
+        self.polls = polls
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        del interest
+        self.polls += 1
+        return a_copy(self.polls)
+
+
+def a_copy(polls: int) -> Observation:
+    ends = {(T0, 1): 100, (T0, 4): 10 * polls}
+    return an_observation([a_move()], float(polls), ends=ends, starts={T0: 0})
+
+
+async def test_polls_are_kept_while_a_history_is_read() -> None:
+    polling = polls_of_a_view(lambda progress: progress, CopyingCluster(polls=2))
+    await polling._poll_once()
+    polling.expect_history()
+    for _ in range(4):
+        await polling._poll_once()
+    polling.add_history(folded([a_copy(0), a_copy(1), a_copy(2)]))
+    await polling._poll_once()
+
+    whole = folded(map(a_copy, range(9)))
+    assert polling.progress.timelines[T0].lanes[4].history == whole.timelines[T0].lanes[4].history
+
+
+async def test_no_poll_is_kept_once_there_is_no_history() -> None:
+    polling = polls_of_a_view(lambda progress: progress, CopyingCluster())
+    polling.expect_history()
+    await polling._poll_once()
+    polling.add_history(None)
+    await polling._poll_once()
+    assert polling._kept is None
+
+
+def test_polls_cover_what_each_open_screen_needs() -> None:
+    topics = Interest(topics=frozenset({"payments"}), unhealthy=True)
+    detail = Interest(partitions=frozenset({TP}), census=True)
+
+    assert unite([topics, detail]) == Interest(
+        topics=frozenset({"payments"}), partitions=frozenset({TP}), unhealthy=True, census=True
+    )
+    assert unite([]) == NO_INTEREST

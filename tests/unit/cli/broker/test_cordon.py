@@ -1,4 +1,4 @@
-"""`ktui broker cordon` and `uncordon`: set, read back, and put back where Kafka does nothing."""
+"""`ktui broker cordon`, `demote` and their ways back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
 from ktui.cluster.settings import CORDONED
+from ktui.execution.errors import RunRefused
+from ktui.ops.broker.runs import made_run
 from ktui.simulated import layout
 from ktui.simulated.layout import BrokerSpec
 from support.cli.broker_sandbox import BrokerSandbox
+from support.cli.call_ktui import Done, call_ktui
+from support.cli.removal_sandbox import RemovalSandbox
+from support.simulated.moving_clusters import move
 
 FIRST, SECOND, THIRD = BrokerSpec(id=3, log_dirs=3).log_dir_paths
 
@@ -174,3 +180,209 @@ def test_a_cluster_of_another_state_directory_is_left_alone_unless_it_is_taken_o
         assert sandbox.settings == {"3": "*"}
     else:
         assert "--take-over" in sandbox.refusal("cordon", "3")
+
+
+SOME_NOT = 3
+
+
+@pytest.fixture
+def demote_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemovalSandbox:
+    """A cluster without the topic that broker 3 alone has."""
+    sandbox = RemovalSandbox(tmp_path, monkeypatch)
+    sandbox.do(layout.DeleteTopic("audit"))
+    return sandbox
+
+
+def led(sandbox: RemovalSandbox) -> list[str]:
+    return [name for name, (_, leader) in sandbox.layout.items() if leader == 3]
+
+
+def test_a_demoted_broker_is_last_everywhere_and_leads_nothing(
+    demote_sandbox: RemovalSandbox,
+) -> None:
+    result = demote_sandbox.call("demote", "3", "--partitions", "2")
+
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert led(demote_sandbox) == []
+    assert all(replicas[-1] == 3 for replicas, _ in demote_sandbox.layout.values() if 3 in replicas)
+    assert {name: set(each) for name, (each, _) in demote_sandbox.layout.items()}["orders-2"] == {
+        1,
+        2,
+        3,
+    }
+    assert demote_sandbox.call("demote", "3").stderr.startswith("nothing to do")
+
+
+def test_urgent_partitions_go_first_unless_it_is_asked_for_otherwise(
+    demote_sandbox: RemovalSandbox,
+) -> None:
+    demote_sandbox.call("demote", "3")
+    demote_sandbox.call("undo", "3")
+    demote_sandbox.call("demote", "3", "--no-urgent-first")
+
+    runs = [made_run(demote_sandbox.state, name) for name in ("demote-3", "demote-3-2")]
+    assert [run.options.urgent_first for run in runs if run is not None] == [True, False]
+
+
+def test_the_undo_restores_order_and_leaders(demote_sandbox: RemovalSandbox) -> None:
+    before = demote_sandbox.layout
+    demote_sandbox.call("demote", "3")
+    assert demote_sandbox.layout != before
+
+    result = demote_sandbox.call("undo", "3")
+
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert demote_sandbox.layout == before
+    assert "nothing of run demote-3 is left" in demote_sandbox.call("undo", "3").stderr
+
+
+def test_the_last_demote_is_the_one_that_is_undone(demote_sandbox: RemovalSandbox) -> None:
+    demote_sandbox.call("demote", "3")
+    demote_sandbox.call("undo", "3")
+    before = demote_sandbox.layout
+    demote_sandbox.call("demote", "3")
+
+    result = demote_sandbox.call("undo", "3")
+
+    assert "undo run demote-3-2" in result.stderr
+    assert (result.exit_code, demote_sandbox.layout) == (0, before)
+
+
+def test_an_unfinished_demote_is_carried_on_and_not_begun_again(
+    demote_sandbox: RemovalSandbox,
+) -> None:
+    demote_sandbox.until_s = 0.0
+    demote_sandbox.call("demote", "3")
+    demote_sandbox.until_s = 10_000.0
+
+    result = demote_sandbox.call("demote", "3")
+
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert (led(demote_sandbox), demote_sandbox.engines) == ([], ["demote-3", "demote-3"])
+
+
+def test_an_unfinished_demote_is_undone_too(demote_sandbox: RemovalSandbox) -> None:
+    before = demote_sandbox.layout
+    demote_sandbox.until_s = 0.0
+    demote_sandbox.call("demote", "3")
+    demote_sandbox.until_s = 10_000.0
+
+    assert demote_sandbox.call("undo", "3").exit_code == 0
+
+    assert demote_sandbox.layout == before
+
+
+def test_what_others_have_changed_since_the_demote_is_named_and_left(
+    demote_sandbox: RemovalSandbox,
+) -> None:
+    demote_sandbox.call("demote", "3")
+    demote_sandbox.do(move("orders-2", 2, 3, 1))
+
+    result = demote_sandbox.call("undo", "3")
+
+    assert result.exit_code == SOME_NOT
+    assert "left as it is: orders-2: its replicas are 2,3,1 rather than" in result.stderr
+    assert demote_sandbox.layout["orders-2"][0] == (2, 3, 1)
+
+
+def test_a_replica_that_alone_is_in_sync_keeps_its_leadership_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = RemovalSandbox(tmp_path, monkeypatch)
+
+    result = sandbox.call("demote", "3")
+
+    assert (result.exit_code, led(sandbox)) == (SOME_NOT, ["audit-0"])
+    assert "no other replica is in sync (audit-0 on broker 3)" in result.stderr
+
+
+def test_previews_of_both_send_nothing(demote_sandbox: RemovalSandbox) -> None:
+    before = demote_sandbox.layout
+    assert "what would be sent" in demote_sandbox.call("demote", "3", "--dry-run").stdout
+    assert (demote_sandbox.layout, demote_sandbox.engines) == (before, [])
+    demote_sandbox.call("demote", "3")
+    demoted = demote_sandbox.layout
+
+    assert demote_sandbox.call("undo", "3", "--dry-run").stdout.splitlines() == [
+        "undo run demote-3: 1 partition put back as before",
+        "nothing was sent",
+    ]
+    assert demote_sandbox.layout == demoted
+
+
+def test_the_demote_of_a_removal_is_undone_with_the_removal_alone(
+    demote_sandbox: RemovalSandbox,
+) -> None:
+    demote_sandbox.remove("--until-empty")
+
+    error = demote_sandbox.call("undo", "3").exception
+
+    assert isinstance(error, RunRefused)
+    assert "ktui broker remove 3 --undo" in str(error)
+
+
+@pytest.mark.parametrize(("verb", "broker"), [("demote", "9"), ("undo", "3")])
+def test_an_unknown_broker_and_one_that_was_never_demoted_are_bad_input(
+    demote_sandbox: RemovalSandbox, verb: str, broker: str
+) -> None:
+    assert isinstance(demote_sandbox.call(verb, broker).exception, BadInput)
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_a_cordoned_broker_is_not_demoted_where_kafka_refuses_it_and_the_way_out_is_named(
+    demote_sandbox: RemovalSandbox, words: tuple[str, ...]
+) -> None:
+    demote_sandbox.cluster(version="4.4")
+    demote_sandbox.cordon(3, "*")
+    before = demote_sandbox.layout
+
+    result = demote_sandbox.call("demote", "3", *words)
+
+    assert (result.exit_code, demote_sandbox.engines, demote_sandbox.layout) == (
+        SOME_NOT,
+        [],
+        before,
+    )
+    assert "ktui broker uncordon 3" in result.stderr
+
+
+VERBS = ("status", "empty", "cordon", "uncordon", "unregister", "demote", "undo", "remove")
+
+
+def ktui(folder: Path, *words: str) -> Done:
+    return call_ktui(
+        "broker", *words, KTUI_CONFIG_DIR=str(folder), KTUI_STATE_DIR=str(folder / "state")
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_unreachable_cluster_is_a_failure_never_an_empty_broker(
+    tmp_path: Path, verb: str
+) -> None:
+    done = ktui(tmp_path, verb, "3", "--bootstrap-server", "127.0.0.1:1")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("words", [("x",), ("-1",), (), ("3",)])
+def test_no_broker_or_no_cluster_is_bad_input(
+    tmp_path: Path, verb: str, words: tuple[str, ...]
+) -> None:
+    done = ktui(tmp_path, verb, *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+@pytest.mark.parametrize(("broker", "code"), [("5", 0), ("3", 3), ("9", 2)])
+def test_a_script_tells_an_empty_broker_from_others_by_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broker: str, code: int
+) -> None:
+    BrokerSandbox(tmp_path, monkeypatch)
+
+    done = ktui(tmp_path, "empty", broker)
+
+    assert done.returncode == code
+    assert len((done.stdout or done.stderr).splitlines()) == 1

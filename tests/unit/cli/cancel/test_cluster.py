@@ -1,18 +1,35 @@
-"""`ktui cancel --cluster`: the reassignments of others are listed, cancelled and watched."""
+"""`ktui cancel` for a whole cluster, its runs, and the gate before a send."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel.foreign import ListedReassignment
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.ownership import CancelGateFile, this_process
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import CancelAsked
+from ktui.execution.run.states import CancelKind, State
+from ktui.ops.cancel import RunOnCluster
+from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
-from support.simulated.moving_clusters import move, tp
+from support.cli.cancelled_run import CancelledRun
+from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import StartSandbox
+from support.journals.journals import CLUSTER, a_start, written
+from support.simulated.moving_clusters import a_cluster, move, tp
 
 OFF_3 = (1, 2, 4)
 
@@ -352,3 +369,293 @@ def test_a_cluster_cancel_without_a_scope_does_nothing(sandbox: CancelSandbox) -
     assert isinstance(sandbox.cancel("--stop").exception, BadInput)
     assert isinstance(sandbox.cancel("--trim", "--all").exception, BadInput)
     assert sandbox.moving == {"orders-0"}
+
+
+def test_a_live_run_is_asked_to_stop_its_own_partitions_and_its_queue(
+    sandbox: CancelSandbox,
+) -> None:
+    sandbox.others_move("payments-0")
+    run = sandbox.live("drain", {f"orders-{n}": OFF_3 for n in range(4)})
+
+    answer = parsed(sandbox.cancel("--stop", "--all", "--json"))
+
+    assert rows(answer, "run", "live", "outcome") == [
+        ("orders-0", "drain", True, "stopped"),
+        ("orders-1", "drain", True, "stopped"),
+        ("payments-0", None, False, "stopped"),
+    ]
+    (asked,) = answer["runs"]
+    assert asked["answer"]["accepted"]
+    assert asked["answer"]["words"] == "2 in flight are cancelled, 2 will not start"
+    assert run.run.counts[State.STOPPED] == 4
+    assert not sandbox.moving
+    assert {line["topic"] for line in sandbox.log} == {"payments"}
+
+
+def test_a_live_run_rolls_back_its_own_partitions_in_flight(sandbox: CancelSandbox) -> None:
+    run = sandbox.live("drain", {"orders-0": OFF_3, "orders-1": OFF_3})
+
+    answer = parsed(sandbox.cancel("--rollback", "--topic", "orders", "--json"))
+
+    assert [outcome for _, outcome in rows(answer, "outcome")] == ["rolling back"] * 2
+    assert {track.cancel for track in run.run.tracks.values()} == {CancelKind.ROLLBACK}
+    assert not sandbox.log
+
+
+def test_partitions_of_a_run_outside_the_scope_keep_moving(sandbox: CancelSandbox) -> None:
+    run = sandbox.live("drain", {"orders-0": OFF_3, "payments-0": OFF_3})
+
+    parsed(sandbox.cancel("--stop", "--topic", "payments", "--json"))
+
+    assert run.run.tracks[tp("orders-0")].cancel is None
+    assert run.run.tracks[tp("payments-0")].state is State.STOPPED
+    assert sandbox.moving == {"orders-0"}
+
+
+def test_a_runs_partition_that_someone_else_moves_is_not_counted_as_the_runs(
+    sandbox: CancelSandbox,
+) -> None:
+    sandbox.others_move("orders-0", target=(5, 2, 3))
+    run = sandbox.live("drain", {"orders-0": OFF_3, "orders-1": OFF_3})
+
+    answer = parsed(sandbox.cancel("--stop", "--all", "--json"))
+
+    assert rows(answer, "run", "outcome") == [
+        ("orders-0", None, "stopped"),
+        ("orders-1", "drain", "stopped"),
+    ]
+    assert run.run.counts[State.STOPPED] == 2
+    assert [line["partition"] for line in sandbox.log] == [0, 0]
+
+
+def test_a_run_without_an_engine_is_left_the_command_and_its_steps_are_cancelled(
+    sandbox: CancelSandbox,
+) -> None:
+    run = sandbox.waiting("drain", {f"orders-{n}": OFF_3 for n in range(4)})
+    assert sandbox.moving == {"orders-0", "orders-1"}
+
+    result = sandbox.cancel("--stop", "--all")
+
+    assert result.exit_code == 0, result.output
+    assert "orders-0 run drain 1,2,3 1,2,3,4" in lines(result)
+    assert "takes effect when you resume the run: ktui resume drain" in result.stdout
+    assert not sandbox.moving
+    with run.opened() as journal:
+        (asked,) = journal.asked()
+    assert "orders" in str(asked.command)
+
+
+def test_a_resumed_run_adopts_the_cancel_and_moves_the_rest(
+    sandbox: CancelSandbox,
+) -> None:
+    run = sandbox.waiting("drain", {f"orders-{n}": OFF_3 for n in range(4)})
+    parsed(sandbox.cancel("--stop", "--all", "--json"))
+
+    asyncio.run(run.execute())
+
+    states = [run.run.tracks[tp(f"orders-{n}")].state for n in range(4)]
+    assert states == [State.STOPPED, State.STOPPED, State.DONE, State.DONE]
+    (cancelled,) = [event for event in run.events if isinstance(event, CancelAsked)]
+    assert cancelled.partitions == (tp("orders-0"), tp("orders-1"))
+
+
+def test_a_run_whose_engine_dies_before_it_answers_is_reported(
+    sandbox: CancelSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.others_move("payments-0")
+    run = sandbox.waiting("drain", {"orders-0": OFF_3})
+    holders = iter([this_process()])
+    for module in ("ktui.execution.host.catalog", "ktui.ops.cancel"):
+        monkeypatch.setattr(f"{module}.holder", lambda _: next(holders, None))
+
+    result = sandbox.cancel("--stop", "--all")
+
+    assert result.exit_code == 3
+    assert "run drain: the engine ended before it answered" in result.stdout
+    assert sandbox.moving == {"orders-0"}  # the run's own partition is left to the run
+    with run.opened() as journal:
+        assert len(journal.asked()) == 1
+
+
+def test_a_cluster_rollback_leaves_a_runs_finished_partitions_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = CancelSandbox(tmp_path, monkeypatch, messages=2_000)
+    targets = {"orders-0": OFF_3, "orders-1": OFF_3}
+    run = sandbox.live("drain", targets, limits=Limits(replicas=1, partitions=1))
+
+    parsed(sandbox.cancel("--rollback", "--all", "--json"))
+
+    assert run.run.tracks[tp("orders-0")].state is State.DONE
+    assert run.run.tracks[tp("orders-1")].cancel is CancelKind.ROLLBACK
+
+
+def test_a_step_that_someone_else_retargeted_is_counted_as_theirs(sandbox: CancelSandbox) -> None:
+    run = sandbox.waiting("drain", {"orders-0": OFF_3})
+    sandbox.others_move("orders-0", target=(5, 2, 3))
+
+    answer = parsed(sandbox.cancel("--stop", "--partition", "orders:0", "--json"))
+
+    assert rows(answer, "run", "to", "outcome") == [("orders-0", None, [5, 2, 3], "stopped")]
+    assert answer["runs"] == []
+    with run.opened() as journal:
+        assert not journal.asked()
+
+
+def test_a_step_that_a_run_starts_after_its_journal_was_read_is_left_to_the_run(
+    sandbox: CancelSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = sandbox.live("drain", {"orders-0": OFF_3})
+    find_own = RunOnCluster.find_own
+
+    def find_nothing_in_flight(
+        run: RunOnCluster, listed: Mapping[TopicPartition, ListedReassignment]
+    ) -> None:
+        find_own(run, listed)
+        run.listed = {}
+
+    monkeypatch.setattr(RunOnCluster, "find_own", find_nothing_in_flight)
+
+    parsed(sandbox.cancel("--stop", "--all", "--json"))
+
+    assert not sandbox.log
+    assert run.run.tracks[tp("orders-0")].state is State.STOPPED
+
+
+AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+WHO = "ada@ops1 (4711)"
+
+
+def shut(state: StateDir, cluster_id: str = "simulated") -> CancelGateFile:
+    gate = CancelGateFile(state, cluster_id)
+    gate.shut(AT, WHO, "stop all of run drain")
+    return gate
+
+
+@pytest.fixture
+def abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CancelledRun:
+    return CancelledRun(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    state = StateDir(tmp_path / "state")
+    written(state.create_run("drain").journal, a_start()).close()
+    return state
+
+
+def call(state: StateDir, *words: str) -> str:
+    result = CliRunner().invoke(ktui, [*words, "--state-dir", str(state.path)])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+def test_naming_a_run_opens_the_cancel_gate_without_asking_the_cluster(here: StateDir) -> None:
+    gate = shut(here, CLUSTER)
+
+    opened = call(here, "cancel", "drain", "--remove-cancel")
+    again = call(here, "cancel", "drain", "--remove-cancel")
+
+    named = f"the cancel gate of cluster {CLUSTER}"
+    assert opened.startswith(f"{named} is now open. It was shut by {WHO}")
+    assert again == f"{named} was already open\n"
+    assert gate.state() is None
+
+
+def test_naming_the_cluster_opens_the_cancel_gate(abandoned: CancelledRun) -> None:
+    gate = shut(abandoned.state)
+
+    opened = abandoned.cancel("--cluster", "--remove-cancel", "--bootstrap-server", "b1:9092")
+
+    assert opened.exit_code == 0, opened.output
+    assert "cluster simulated is now open. It was shut by ada@ops1" in opened.stdout
+    assert gate.state() is None
+
+
+def test_json_of_an_opened_gate_names_who_had_shut_it(here: StateDir) -> None:
+    shut(here, CLUSTER)
+
+    opened = json.loads(call(here, "cancel", "drain", "--remove-cancel", "--json"))
+    again = json.loads(call(here, "cancel", "drain", "--remove-cancel", "--json"))
+
+    assert opened["had_shut"] == {
+        "cluster_id": CLUSTER,
+        "at": "2026-11-21T14:00:00.000Z",
+        "who": WHO,
+        "reason": "stop all of run drain",
+    }
+    assert again["had_shut"] is None
+
+
+def test_a_start_is_refused_while_the_cancel_gate_is_shut(sandbox: StartSandbox) -> None:
+    shut(sandbox.state)
+
+    refused = sandbox.refusal(sandbox.plan(), "--bootstrap-server", "b1:9092")
+
+    assert refused.startswith("nothing new is begun: the cancel gate of cluster simulated is shut")
+    assert WHO in refused
+    command = "ktui cancel --cluster --bootstrap-server b1:9092 --remove-cancel"
+    assert f"Open it with: {command} --state-dir {sandbox.state.path}" in refused
+    assert sandbox.runs == []
+
+
+def test_a_dry_run_of_a_start_warns_of_a_shut_cancel_gate(sandbox: StartSandbox) -> None:
+    shut(sandbox.state)
+
+    outcome = sandbox.start(sandbox.plan(), "--dry-run")
+
+    assert outcome.exit_code == 0
+    assert "warning: nothing new is begun: the cancel gate of cluster simulated" in outcome.stdout
+
+
+def test_plan_check_warns_of_a_shut_cancel_gate(plan_sandbox: PlanSandbox, tmp_path: Path) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    state = StateDir(tmp_path / "state")
+    words = ("plan", "check", plan_sandbox.plan(orders_0=(4, 2, 3)), "--context", "prod")
+
+    before = call(state, *words)
+    shut(state)
+    after = call(state, *words)
+    found = json.loads(call(state, *words, "--json"))["findings"]
+
+    assert "cancel gate" not in before
+    assert f"shut, by {WHO}" in after
+    assert "ktui cancel --cluster --context prod --remove-cancel" in after
+    assert "cancel gate shut" in [finding["kind"] for finding in found]
+
+
+def test_a_run_resumes_under_a_shut_cancel_gate_with_a_warning_that_it_waits(
+    abandoned: CancelledRun,
+) -> None:
+    shut(abandoned.state)
+    resumed = []
+    abandoned.execute = lambda: resumed.append("carried on")  # type: ignore[method-assign]
+
+    outcome = CliRunner().invoke(
+        ktui, ["resume", "drain", "--state-dir", str(abandoned.state.path)]
+    )
+
+    assert "Until then only cancels are submitted" in outcome.stderr
+    assert "ktui cancel drain --remove-cancel" in outcome.stderr
+    assert resumed == ["carried on"]
+
+
+def test_runs_and_status_show_a_shut_gate_with_the_command_that_opens_it(here: StateDir) -> None:
+    shut(here, CLUSTER)
+    open_command = f"ktui cancel drain --remove-cancel --state-dir {here.path}"
+
+    table, status = call(here, "runs"), call(here, "status", "drain")
+
+    for text in (table, status):
+        assert f"shut, by {WHO}" in text
+        assert open_command in text
+    (gate,) = json.loads(call(here, "runs", "--json"))["cancel_gates"]
+    assert gate == json.loads(call(here, "status", "drain", "--json"))["cancel_gate"]
+    assert gate["who"] == WHO
+
+
+def test_runs_and_status_ignore_the_cancel_gate_of_another_cluster(here: StateDir) -> None:
+    shut(here, "another")
+
+    assert "gate" not in call(here, "runs")
+    assert json.loads(call(here, "status", "drain", "--json"))["cancel_gate"] is None

@@ -1,15 +1,23 @@
-"""An engine process is not misled by what an earlier one left behind."""
+"""The engine's process, and what it writes."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
+import shlex
 import signal
 import sqlite3
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ktui.cli.engine import listeners as metrics
 from ktui.cli.engine.command import (
     HeartbeatSource,
     SameClusterSource,
@@ -18,11 +26,14 @@ from ktui.cli.engine.command import (
     reject_stale_commands,
 )
 from ktui.cli.engine.command import command as engine_command
-from ktui.cli.engine.log import EngineLog, JournalWait
+from ktui.cli.engine.listeners import EVERY_S, RunMetrics, RunNotices
+from ktui.cli.engine.log import EngineLog, JournalWait, LogFile, WarningReader
 from ktui.cli.process.launch import Launch, Leaving
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.process import Heartbeat, last_poll_at
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
@@ -37,6 +48,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
     CancelAsked,
     CancelGate,
+    EventCommandFailed,
     JournalEntry,
     PauseOrigin,
     SettingsGivenUp,
@@ -44,10 +56,12 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
+from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE
-from ktui.simulated.clock import VirtualClock
-from support.journals.journals import a_start, planned, started, step, written
+from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
+from support.journals.journals import CLUSTER, a_start, planned, started, step, written
 from support.journals.throttled_journals import BROKER_4, ORDERS, throttled
+from support.runs.engine_runs import PlannedRun
 from support.simulated.clusters import a_cluster
 
 
@@ -228,3 +242,206 @@ def test_the_engine_log_has_cancels_refusals_and_the_cancel_gate(
         ("WARNING", f"the cancel gate is shut by {gate.reason}: nothing but cancels is submitted"),
         ("INFO", "the cancel gate is open again"),
     ]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "engine.log"
+
+
+@contextmanager
+def an_engine(log: Path, most_bytes: int = 400) -> Iterator[logging.Logger]:
+    """Yield a logger whose process writes its output to the log, as an engine does."""
+    with log.open("a", encoding="utf-8") as output:
+        handler = LogFile(log, output, (output.fileno(),), most_bytes)
+        engine = logging.Logger("an engine")  # noqa: LOG001 - of this test alone
+        engine.addHandler(handler)
+        yield engine
+        handler.close()
+
+
+def messages(log: Path) -> list[str]:
+    return [line.partition(" ")[2] for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_long_log_is_rotated_and_two_old_files_are_kept(log: Path) -> None:
+    with an_engine(log) as engine:
+        for number in range(60):
+            engine.info("decision %d", number)
+
+    kept = sorted(path.name for path in log.parent.iterdir())
+    assert kept == ["engine.log", "engine.log.1", "engine.log.2"]
+    assert all(path.stat().st_size < 450 for path in log.parent.iterdir())
+    files = [log.with_name(name) for name in ("engine.log.2", "engine.log.1", "engine.log")]
+    lines = [line for path in files for line in messages(path)]
+    assert lines == [f"INFO decision {number}" for number in range(60)][-len(lines) :]
+    assert len(lines) > 20
+    assert {path.stat().st_mode & 0o077 for path in files[2:]} == {0}
+
+
+def test_a_library_writes_to_the_new_file_after_a_rotation(log: Path) -> None:
+    with log.open("a", encoding="utf-8") as output, an_engine(log) as engine:
+        handler = LogFile(log, output, (output.fileno(),), 10)
+        engine.addHandler(handler)
+        engine.info("decision 1")
+        engine.info("decision 2")
+        os.write(output.fileno(), b"a library complains\n")
+
+    assert messages(log)[-1] == "library complains"
+
+
+def test_no_rotation_replaces_what_is_no_regular_file(log: Path) -> None:
+    os.mkfifo(log.with_name("engine.log.2"))
+    log.with_name("engine.log.1").symlink_to("elsewhere")
+
+    with an_engine(log, 10) as engine:
+        for number in range(3):
+            engine.info("decision %d", number)
+
+    assert log.with_name("engine.log.2").is_fifo()
+    assert log.with_name("engine.log.1").is_symlink()
+    assert len(messages(log)) == 3
+
+
+def test_output_that_goes_elsewhere_rotates_no_log(log: Path) -> None:
+    log.write_text("another engine's " * 100, encoding="utf-8")
+    elsewhere = log.with_name("terminal")
+
+    with elsewhere.open("w", encoding="utf-8") as output:
+        handler = LogFile(log, output, (output.fileno(),), 10)
+        for number in range(3):
+            handler.handle(logging.makeLogRecord({"msg": f"decision {number}"}))
+
+    assert len(messages(elsewhere)) == 3
+    assert sorted(path.name for path in log.parent.iterdir()) == ["engine.log", "terminal"]
+
+
+def test_repeated_messages_are_logged_once_with_their_count(log: Path) -> None:
+    with an_engine(log, 10_000) as engine:
+        for _ in range(42):
+            engine.warning("the cluster is lost")
+        engine.info("decision 7")
+        engine.info("decision 7")
+
+    assert messages(log) == [
+        "WARNING the cluster is lost",
+        "WARNING repeated 41 times: the cluster is lost",
+        "INFO decision 7",
+        "INFO repeated once: decision 7",
+    ]
+
+
+def test_a_follower_misses_no_warning_when_the_log_rotates(log: Path) -> None:
+    with an_engine(log) as engine:
+        warnings = WarningReader(log)
+        received = []
+        for number in range(40):
+            engine.warning("trouble %d", number)
+            if number % 3 == 0:
+                received += warnings.new()
+        received += warnings.new()
+
+    assert received == [f"trouble {number}" for number in range(40)]
+
+
+def test_a_follower_gets_only_new_and_complete_warnings(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
+    warnings = WarningReader(log)
+    with log.open("a") as file:
+        file.write("2026-11-21T12:00:01.000Z INFO decision 1\n")
+        file.write("2026-11-21T12:00:02.000Z WARNING the cluster is lost: \x1b[2J\n")
+        file.write("2026-11-21T12:00:03.000Z WARNING half")
+
+    assert warnings.new() == ["the cluster is lost: \\x1b[2J"]
+    with log.open("a") as file:
+        file.write(" a line\n")
+    assert warnings.new() == ["half a line"]
+    assert warnings.new() == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error"),
+    [
+        (metrics, "metrics_text", KeyError("odd")),
+        (threading.Thread, "start", RuntimeError("can't start new thread")),
+    ],
+)
+def test_metrics_are_written_again_after_a_failure_of_an_unknown_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, error: Exception
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    clock, file = VirtualClock(), tmp_path / "drain.prom"
+    with written(tmp_path / "journal.db", a_start(2)) as journal, RunMetrics(clock) as writing:
+        run = Run("drain").fold(journal.entries())
+        writing.begin(run, this_process(), str(file), EarlierRuns(StateDir(tmp_path / "state")))
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, name, fails)
+            writing.write_if_due({})
+        assert not file.exists()
+        clock.pass_time(EVERY_S)
+        writing.write_if_due({})
+
+    assert "ktui_engine_up" in file.read_text()
+
+
+HOSTILE = "or\x1b[2Jders\u202e"
+
+
+def python(code: str) -> str:
+    return shlex.join([sys.executable, "-c", code])
+
+
+def a_run() -> Run:
+    entries = enumerate(a_start(), start=1)
+    return Run("drain").fold(JournalEntry(seq, FIRST_MOMENT, event) for seq, event in entries)
+
+
+def test_the_command_gets_the_names_as_they_are_and_a_sentence_safe_to_show(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    stalls = [
+        JournalEntry(seq, FIRST_MOMENT, StateEntered(topic=HOSTILE, partition=seq, state=state))
+        for seq, state in ((7, State.STALLED), (8, State.STALLED), (9, State.DONE))
+    ]
+
+    with RunNotices(VirtualClock()) as notices:
+        notices.begin(a_run(), python(f"open({str(out)!r}, 'wb').write(open(0, 'rb').read())"))
+        notices.take(stalls)
+
+    notice = json.loads(out.read_text())
+    assert out.read_text().isascii() is False
+    assert notice["text"] == "run drain: or\\x1b[2Jders\\u202e-7: stalled; and 1 more"
+    assert (notice["run"], notice["cluster_id"], notice["kind"]) == ("drain", CLUSTER, "stall")
+    assert [(event["seq"], event["topic"]) for event in notice["events"]] == [
+        (7, HOSTILE),
+        (8, HOSTILE),
+    ]
+
+
+def test_an_engine_that_dies_of_an_error_says_so_itself(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    notices = RunNotices(VirtualClock())
+    notices.begin(a_run(), python(f"open({str(out)!r}, 'wb').write(open(0, 'rb').read())"))
+
+    notices.__exit__(JournalProblem, JournalProblem("the disk is full"), None)
+
+    notice = json.loads(out.read_text())
+    assert notice["kind"] == "engine_died"
+    assert notice["text"] == "the engine of run drain has died: the disk is full"
+
+
+async def test_a_failure_of_the_command_is_an_event_of_the_run_which_goes_on(
+    tmp_path: Path,
+) -> None:
+    failed = EventCommandFailed(reason="--on-event page ended with exit code 1")
+    waiting = [failed]
+    orders = TopicPartition("orders", 0)
+    run = PlannedRun(a_cluster(), tmp_path, {orders: (1, 2, 4)}, Limits())
+    run.news = lambda: [waiting.pop()] if waiting else []
+
+    ended = await run.to_its_end()
+
+    assert ended.ended
+    assert run.events.count(failed) == 1

@@ -1,20 +1,33 @@
-"""`ktui plan undo`: what a run has changed is put back, and what others have changed is left."""
+"""Plans made of another plan, and of words."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.execution.errors import RunRefused
+from ktui.cli.plan.progress import status_text
+from ktui.cli.process.launch import Launch, launch_new_run
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import AnyRunEvent, CancelAsked, Started, StateEntered
+from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
+from ktui.planning.read.read import read_plan
+from ktui.progress.summary import ReplicaProgress, ReplicaStatus
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from support.cli.plan_sandbox import PlanSandbox, answer
 from support.cli.start_sandbox import StartSandbox
+from support.journals.journals import a_start, accepted, over, started, step, written
+from support.journals.journals import planned as journals_planned
 from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import Replicas, a_cluster, move, tp
 
@@ -93,3 +106,227 @@ def test_what_is_as_before_already_is_not_in_the_plan(
     cluster.do(move("orders-0", 1, 2, 3))
 
     assert [*planned(undo(sandbox))] == ["orders-1", "audit-0"]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+def entered(partition: int, state: State) -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state)
+
+
+def remaining(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:
+    run = here.create_run("drain")
+    written(run.journal, [*a_start(5), *more]).close()
+    words = ["plan", "remaining", "drain", "--state-dir", str(here.path), *options]
+    return CliRunner().invoke(ktui, words)
+
+
+MIDDLE = (
+    step(0), accepted(0), entered(0, State.DONE), step(1), accepted(1),
+    entered(2, State.FAILED), entered(3, State.TOPIC_GONE),
+)  # fmt: skip
+
+
+def test_plan_remaining_prints_a_plan_of_the_unfinished_partitions(here: StateDir) -> None:
+    done = remaining(here, *MIDDLE)
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {
+        "version": 1,
+        "partitions": [
+            {"topic": "orders", "partition": n, "replicas": [1, 2, 4]} for n in (1, 2, 4)
+        ],
+    }
+
+
+def test_plan_remaining_includes_stopped_and_rolled_back_partitions(here: StateDir) -> None:
+    both = tuple(TopicPartition("orders", n) for n in (0, 1))
+    events = (
+        entered(2, State.DONE), entered(3, State.DONE), entered(4, State.DONE), step(0),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=both), over(0), entered(0, State.DONE),
+    )  # fmt: skip
+
+    done = remaining(here, *events)
+
+    assert [each["partition"] for each in json.loads(done.stdout)["partitions"]] == [0, 1]
+
+
+def test_plan_remaining_writes_the_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
+    done = remaining(here, *MIDDLE, options=("--output", str(tmp_path / "rest.json")))
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert [t.partition for t in read_plan(tmp_path / "rest.json").partitions] == [1, 2, 4]
+    assert "3 partitions" in done.stderr
+
+
+def test_plan_remaining_of_a_finished_run_is_refused(here: StateDir) -> None:
+    done = remaining(here, *(entered(n, State.DONE) for n in range(5)))
+
+    assert isinstance(done.exception, RunRefused)
+    assert "nothing is left of run drain" in str(done.exception)
+
+
+def rollback(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:
+    run = here.create_run("drain")
+    written(run.journal, [*a_start(3), *more]).close()
+    words = ["plan", "rollback", "drain", "--state-dir", str(here.path), *options]
+    return CliRunner().invoke(ktui, words)
+
+
+def entry(partition: int, replicas: list[int]) -> dict[str, object]:
+    return {
+        "topic": "orders",
+        "partition": partition,
+        "replicas": replicas,
+        "original_replicas": replicas,
+    }
+
+
+def test_plan_rollback_lists_the_original_replicas_in_their_order(here: StateDir) -> None:
+    moved_by_others = msgspec.structs.replace(step(1), before=(3, 2, 1))
+
+    result = rollback(here, step(0), moved_by_others)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {
+        "version": 1,
+        "partitions": [entry(0, [1, 2, 3]), entry(1, [3, 2, 1]), entry(2, [1, 2, 3])],
+    }
+
+
+def test_plan_rollback_writes_a_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
+    result = rollback(here, options=("-o", str(tmp_path / "back.json")))
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "3 partitions" in result.stderr
+    plan = read_plan(tmp_path / "back.json")
+    assert [target.replicas for target in plan.partitions] == [(1, 2, 3)] * 3
+
+
+def test_plan_rollback_leaves_out_partitions_of_deleted_topics(here: StateDir) -> None:
+    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
+
+    some = json.loads(rollback(here, gone[1]).stdout)["partitions"]
+
+    assert [each["partition"] for each in some] == [0, 2]
+
+
+def test_plan_rollback_without_a_partition_left_is_refused(here: StateDir) -> None:
+    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
+
+    result = rollback(here, *gone)
+
+    assert isinstance(result.exception, RunRefused)
+    assert "run drain has no partition to roll back" in str(result.exception)
+
+
+class Spawned(Exception):
+    """An engine would have been started."""
+
+
+def launch_run(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spawn(*_: object) -> None:
+        raise Spawned
+
+    monkeypatch.setattr("ktui.cli.process.launch.start_engine", spawn)
+    launch = Launch(
+        state=here, name="drain", cluster_id="id", names={}, until=None, concurrent=False
+    )
+    first: list[AnyRunEvent] = [started(2), journals_planned(2)]
+    assert isinstance(first[0], Started)
+    launch_new_run(launch, first)
+
+
+def test_a_new_run_has_its_rollback_plan_before_its_engine_starts(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Spawned):
+        launch_run(here, monkeypatch)
+
+    plan = here.run("drain").rollback
+    assert json.loads(plan.read_text())["partitions"] == [entry(0, [1, 2, 3]), entry(1, [1, 2, 3])]
+    assert len(read_plan(plan).partitions) == 2
+
+
+def test_a_run_whose_rollback_plan_cannot_be_written_is_not_created(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RunProblem("rollback.json: cannot be written: No space left on device")
+
+    monkeypatch.setattr("ktui.execution.host.launch.write_rollback", full)
+
+    with pytest.raises(RunProblem, match="No space left"):
+        launch_run(here, monkeypatch)
+
+    assert here.run_dirs() == []
+
+
+def progress(*arguments: str) -> Result:
+    return CliRunner().invoke(ktui, ["progress", *arguments])
+
+
+@pytest.fixture
+def plan(plan_sandbox: PlanSandbox) -> str:
+    """Return a plan of which orders-0 has begun to move to broker 4."""
+    plan_sandbox.cluster(a_cluster(moving=["orders-0"], resting=["orders-1"], messages=10_000))
+    return plan_sandbox.plan(orders_0=(4, 2), orders_1=(1, 5, 77), orders_7=(1,), nothing_0=(1,))
+
+
+def test_each_replica_has_a_line_with_its_status(plan: str) -> None:
+    result = progress(plan)
+
+    assert result.exit_code == 0, result.output
+    header, *rows = (line.split("  ") for line in result.stdout.splitlines())
+    assert header[0] == "Topic"
+    shown = [[cell.strip() for cell in row if cell.strip()][:4] for row in rows]
+    behind = shown.pop(0)
+    assert behind[:3] == ["orders", "0", "4"]
+    assert behind[3].startswith("Behind: ")
+    assert behind[3].endswith(" messages behind")
+    assert shown == [
+        ["orders", "0", "2", "In sync"],
+        ["orders", "1", "1", "In sync"],
+        ["orders", "1", "5", "Broker does not host this partition"],
+        ["orders", "1", "77", "Unknown broker"],
+        ["orders", "7", "1", "Unknown partition"],
+        ["nothing", "0", "1", "Unknown topic"],
+    ]
+
+
+def test_json_names_each_replica_and_leaves_out_nothing(plan: str) -> None:
+    shown = answer(progress(plan, "--json"))
+
+    assert list(shown) == ["schema_version", "cluster", "at", "replicas"]
+    behind, in_sync, *_ = shown["replicas"]
+    assert (behind["broker"], behind["status"]) == (4, "Behind")
+    assert 0 < behind["messages"] <= 10_000
+    assert in_sync == {
+        "topic": "orders",
+        "partition": 0,
+        "broker": 2,
+        "status": "In sync",
+        "messages": None,
+        "bytes": None,
+        "rate_bytes_s": None,
+        "left_s": None,
+    }
+
+
+def test_watching_ends_once_all_is_in_sync(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+
+    result = progress(plan_sandbox.plan(orders_0=(3, 2, 1)), "--watch", "--json")
+
+    assert [each["status"] for each in answer(result)["replicas"]] == ["In sync"] * 3
+
+
+def test_a_lag_that_could_not_be_read_is_said_to_be_unknown() -> None:
+    behind = ReplicaProgress(
+        tp=TopicPartition("orders", 0), broker=4, status=ReplicaStatus.BEHIND, messages=None
+    )
+
+    assert status_text(behind) == "Behind: an unknown number of messages behind"

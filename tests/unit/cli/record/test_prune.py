@@ -1,23 +1,35 @@
-"""`ktui record prune`: old recordings go, unless a recorder, a run or a lake still needs them."""
+"""Recordings are pruned by age and size, and what a killed recorder left is found."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from ktui.cli.record.prune import prune_as_configured
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cli.options.recording import recorder
+from ktui.cli.record import command as record_command
+from ktui.cli.record.prune import prune_as_configured, record_run
+from ktui.cli.watch import command as watch
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.run import Run
 from ktui.pipeline.lake import manifest as manifests
+from ktui.simulated.clock import VirtualClock
 from support.cli.call_ktui import Done, call_ktui
+from support.cli.named_cluster import NamedCluster
 from support.journals.journals import a_start, ended, written
 from support.recordings.lakes import read_into_lake
-from support.recordings.recordings import Recording, files_in
+from support.recordings.recordings import Recording, files_in, good
+from support.simulated.moving_clusters import a_cluster
 
 DAY_S = 86_400
 
@@ -262,3 +274,190 @@ def test_an_option_of_record_before_the_verb_is_refused() -> None:
 
     assert done.returncode == 2
     assert "Put --json after the verb: ktui record prune ... --json" in done.stderr
+
+
+Begin = Callable[[StateDir], str]
+"""Begins to record, and returns the warnings."""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateDir:
+    """A state directory with a recording that was last written in 1970, and a cluster to record."""
+    named = NamedCluster(reader=a_cluster().reader)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    monkeypatch.setenv("KTUI_CONFIG_DIR", str(tmp_path))
+    state = StateDir(tmp_path / "state")
+    old = Recording(state.recordings)
+    old.looks(1)
+    old.recorder.close()
+    for file in files_in(state.recordings):
+        os.utime(file, (0, 0))
+    return state
+
+
+def _config(state: StateDir, recordings: str) -> None:
+    (state.path.parent / "config.yaml").write_text(f"recordings: {{{recordings}}}")
+
+
+def _old(state: StateDir) -> list[Path]:
+    return [file for file in files_in(state.recordings) if file.stat().st_mtime == 0]
+
+
+def _called(state: StateDir, *words: str) -> str:
+    done = CliRunner().invoke(ktui, [*words, "--context", "prod", "--state-dir", str(state.path)])
+    assert done.exit_code == 0, done.output
+    return done.stderr
+
+
+def record(state: StateDir, *options: str) -> str:
+    async def nothing(*_: object, **__: object) -> int:
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_command, "record", nothing)
+        return _called(state, "record", *options)
+
+
+def watch_recorded(state: StateDir) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "need_terminal", lambda: None)
+        patch.setattr(watch, "show", lambda _: None)
+        return _called(state, "watch", "--record")
+
+
+def engine(state: StateDir, *, is_recorded: bool = True) -> str:
+    entries = [JournalEntry(n, datetime.now(UTC), event) for n, event in enumerate(a_start(), 1)]
+    run = Run("drain").fold(entries)
+    with record_run(state, run, "prod", a_cluster().clock, record=is_recorded):
+        return ""
+
+
+BEGINNINGS = pytest.mark.parametrize("begin", [record, watch_recorded, engine])
+
+
+@BEGINNINGS
+def test_what_begins_to_record_first_prunes_as_the_config_file_says(
+    state: StateDir, begin: Begin
+) -> None:
+    _config(state, "older_than: 30d, force: on")
+
+    begin(state)
+
+    assert _old(state) == []
+
+
+@BEGINNINGS
+def test_without_limits_nothing_is_pruned(state: StateDir, begin: Begin) -> None:
+    begin(state)
+
+    assert _old(state)
+
+
+@BEGINNINGS
+def test_what_no_lake_has_read_stays_with_a_warning(
+    state: StateDir, begin: Begin, caplog: pytest.LogCaptureFixture
+) -> None:
+    _config(state, "older_than: 30d")
+
+    said = begin(state)
+
+    assert _old(state)
+    assert "because no lake has read them" in said + caplog.text
+
+
+def test_an_engine_that_records_nothing_prunes_nothing(state: StateDir) -> None:
+    _config(state, "older_than: 30d, force: on")
+
+    engine(state, is_recorded=False)
+
+    assert _old(state)
+
+
+@pytest.mark.parametrize("limit", [("--older-than", "30d"), ("--keep", "1")])
+def test_options_of_record_limit_recordings_like_those_of_prune(
+    state: StateDir, limit: tuple[str, str]
+) -> None:
+    lake = state.path.parent / "lake"
+    read_into_lake(_old(state), lake)
+    _config(state, f"keep: 1TB, lakes: [{lake}]")
+
+    record(state, *limit)
+
+    assert _old(state) == []
+
+
+def test_options_of_record_do_not_take_the_force_of_the_config_file(state: StateDir) -> None:
+    _config(state, "keep: 1TB, force: on")
+
+    assert "because no lake has read them" in record(state, "--older-than", "30d")
+    assert _old(state)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("--keep", "much"), "--keep: expected a size"),
+        (("--older-than", "old"), "--older-than: expected a time"),
+        (("--keep", "1GB", "--to", "there"), "ktui record prune --recordings DIR"),
+        (("--keep", "1GB", "--from", "."), "no limits"),
+    ],
+)
+def test_limits_of_record_that_cannot_be_meant_are_refused(
+    words: tuple[str, ...], fix: str
+) -> None:
+    error = CliRunner().invoke(ktui, ["record", *words]).exception
+
+    assert isinstance(error, BadInput)
+    assert fix in str(error)
+
+
+def left_behind(folder: Path) -> Path:
+    """Return the file of a recorder that died after a head and three polls."""
+    earlier = Recording(folder)
+    earlier.looks(3)
+    earlier.die()
+    (file_left,) = files_in(folder)
+    assert file_left.suffix == ".tmp"
+    return file_left
+
+
+def begin(state: Path, to: Path | None = None) -> None:
+    """Start to record, as both verbs do."""
+    recorder(StateDir(state), to, VirtualClock(), cluster="prod", verb="record", redact=False)
+
+
+def test_a_recording_that_was_cut_off_is_repaired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file_left = left_behind(tmp_path / "state" / "recordings")
+
+    begin(tmp_path / "state")
+
+    assert files_in(file_left.parent) == [file_left.with_suffix("")]
+    assert len(good(file_left.with_suffix(""))) == 4
+    assert capsys.readouterr().err == ""
+
+
+def test_a_recording_that_cannot_be_repaired_is_kept_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file_left = left_behind(tmp_path / "given")
+    file_left.write_bytes(b"no gzip")
+
+    begin(tmp_path / "state", tmp_path / "given")
+
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"warning: an earlier recording stays cut off: {file_left}:1: ")
+    assert file_left.read_bytes() == b"no gzip"
+
+
+def test_the_files_of_a_live_recorder_are_left_alone(tmp_path: Path) -> None:
+    live = Recording(tmp_path / "given")
+    live.looks(3)
+    (file,) = files_in(tmp_path / "given")
+
+    begin(tmp_path / "state", tmp_path / "given")
+
+    assert files_in(tmp_path / "given") == [file]
+    live.looks(1)
+    assert len(good(file)) == 5

@@ -1,18 +1,44 @@
-"""`ktui rehearse`: its exit codes, its refusals, its JSON, and its recording."""
+"""`ktui rehearse`: its input, its report, and the command that it ends with."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import shlex
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cli.options.limits import complete_limits
+from ktui.cli.rehearse.command import StartCommand
 from ktui.cli.rehearse.live import LivePlan
+from ktui.cli.twin.report import on_own_loop
+from ktui.cluster.ports import ConfigChange, ConfigOp
+from ktui.cluster.settings import CORDONED, EVERY, broker_resource
+from ktui.execution.host.state_dir import StateDir, resolve_state_dir
+from ktui.execution.run.options import NO_SCHEDULE, Schedule
+from ktui.insights.insights import encode
+from ktui.pacing.limits import Limits, default_limits, parse_broker_limits
 from ktui.recording.reading import find_sessions
+from ktui.rehearsal.faults import FAULT_FORMS, parse_fault
+from ktui.rehearsal.summary import Settings
+from ktui.rehearsal.twin import load_twin
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from support.cli.call_ktui import call_ktui
+from support.cli.named_cluster import NamedCluster
+from support.pipeline.insights import insights
 
 TWIN = """\
 title: A twin
@@ -218,3 +244,258 @@ def test_on_a_terminal_the_view_shows_it_unless_a_report_is_asked_for(
     assert done.returncode == 0
     assert shown == ([] if speed is None else [speed])
     assert (done.stdout == "the report of plan.json\n") is (speed is not None)
+
+
+CLUSTER = ClusterSpec(
+    name="prod-id",
+    brokers=tuple(BrokerSpec(id=b) for b in range(1, 6)),
+    topics=(
+        TopicSpec(name="orders", replicas=((1, 2), (2, 3)), bytes_each=200 * MIB, inbound=1e6),
+    ),
+)
+PLAN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 4]}]}
+
+
+class Rehearsing:
+    """A cluster that is named on the command line, with a plan for it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self.state = folder / "state"
+        monkeypatch.setenv("KTUI_STATE_DIR", str(self.state))
+        monkeypatch.chdir(folder)
+        (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
+        clock = VirtualClock(leaping=True)
+        self.cluster = SimulatedCluster(CLUSTER, clock)
+        monkeypatch.setattr("ktui.cli.twin.snapshot.SystemClock", lambda: clock)
+        self.use(Context())
+
+    def use(self, context: Context) -> None:
+        named = NamedCluster(reader=self.cluster.reader, context=context)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+
+    def rehearse(self, *words: str) -> Result:
+        return CliRunner().invoke(ktui, ["rehearse", "plan.json", *words])
+
+    def answer(self, *words: str) -> Any:
+        result = self.rehearse("--json", *words)
+        assert result.exit_code == 0, (result.output, result.exception)
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+def rehearsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rehearsing:
+    return Rehearsing(tmp_path, monkeypatch)
+
+
+def test_a_plan_is_rehearsed_on_the_cluster_as_it_is_and_nothing_is_sent(
+    rehearsing: Rehearsing,
+) -> None:
+    found = rehearsing.answer("--context", "prod-eu")
+
+    assert (found["twin"], found["cluster_id"]) == ("prod-eu", "simulated-prod-id")
+    assert found["rates"]["from"] == "assumed"
+    assert [twin["summary"]["done"] for twin in found["twins"]] == [1, 1, 1]
+    assert rehearsing.cluster.controller.topics["orders"].partitions[0].replicas == (1, 2)
+
+
+def test_its_rates_are_those_of_recorded_runs(rehearsing: Rehearsing) -> None:
+    rehearsing.state.mkdir()
+    known = insights("prod-id")
+    (rehearsing.state / "insights.json").write_bytes(encode(known))
+
+    found = rehearsing.answer("--measure", "0")
+
+    assert found["rates"]["from"] == "recorded"
+
+
+def test_the_throttle_of_the_context_holds_as_for_a_start(rehearsing: Rehearsing) -> None:
+    free = rehearsing.answer("--rate", "100MB/s")
+    rehearsing.use(Context(throttle="5MB/s"))
+    throttled = rehearsing.answer("--rate", "100MB/s")
+
+    times = [found["twins"][0]["summary"]["time_s"] for found in (free, throttled)]
+    assert times[1] > 2 * times[0]
+
+
+def test_a_file_and_a_cluster_exclude_each_other(rehearsing: Rehearsing) -> None:
+    for words in (("--context", "prod-eu"), ("--measure", "10s")):
+        refused = rehearsing.rehearse("--on", "twin.yaml", *words)
+
+        assert isinstance(refused.exception, BadInput)
+        assert f"{words[0]}: with --on, nothing is read" in str(refused.exception)
+
+
+def test_a_target_on_a_cordoned_broker_is_refused_by_the_twin_of_a_cluster_that_refuses_it(
+    rehearsing: Rehearsing,
+) -> None:
+    cordon = ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)
+    rehearsing.cluster.configure([cordon])
+
+    result = rehearsing.rehearse("--measure", "0")
+
+    assert result.exit_code == 2
+    assert "problem: broker 4 is cordoned, and Kafka refuses every target that" in result.stderr
+
+
+START = StartCommand(
+    path=Path("plan.json"),
+    given=(),
+    context=Context(),
+    state=resolve_state_dir(None),
+    exclude_internal=False,
+)
+
+
+def command(
+    limits: Limits,
+    throttle: str = "none",
+    *,
+    schedule: Schedule = NO_SCHEDULE,
+    **start: Any,
+) -> tuple[str, ...]:
+    """Return the commands for some settings, and for what else the command line named."""
+    settings = Settings(limits=limits, throttle=throttle, schedule=schedule, changes=())
+    return replace(START, **start).lines(settings)
+
+
+@pytest.mark.parametrize(
+    ("of_context", "given", "options"),
+    [
+        ({}, {}, ""),
+        ({}, {"partitions": 5}, " --partitions 5"),
+        ({}, {"bytes-per-broker": "none"}, " --bytes-per-broker none"),
+        (
+            {},
+            {"bytes-per-broker": "64MiB", "partitions": 5},
+            " --partitions 5 --bytes-per-broker 64MiB",
+        ),
+        ({}, {"shape": "kip-435"}, " --shape kip-435"),
+        ({"partitions": 8}, {}, ""),
+        ({"partitions": 8}, {"partitions": "none"}, " --partitions none"),
+        ({"pace": "quiet"}, {"pace": "quiet"}, ""),
+    ],
+)
+def test_only_limits_that_would_not_hold_anyway_are_named(
+    of_context: dict[str, object], given: dict[str, int | str | None], options: str
+) -> None:
+    limits = complete_limits(of_context, given)
+
+    (line,) = command(limits, context=Context(limits=of_context))
+    assert line == f"ktui start plan.json{options}"
+
+
+@pytest.mark.parametrize(
+    ("of_context", "throttle", "options"),
+    [
+        (None, "30MB,3=20MB", " --throttle 30MB,3=20MB"),
+        ("30MB/s", "30MB", ""),
+        ("30MB/s", "none", " --throttle none"),
+        (None, "none", ""),
+    ],
+)
+def test_the_throttle_is_that_of_the_end(
+    of_context: str | None, throttle: str, options: str
+) -> None:
+    (line,) = command(default_limits(), throttle, context=Context(throttle=of_context))
+
+    assert line == f"ktui start plan.json{options}"
+
+
+def test_leaders_are_not_throttled_without_a_rate() -> None:
+    given = ("--context", "prod", "--throttle-leaders")
+
+    assert command(default_limits(), "1MB", given=given) == (
+        "ktui start plan.json --context prod --throttle-leaders --throttle 1MB",
+    )
+    assert command(default_limits(), given=given) == ("ktui start plan.json --context prod",)
+
+
+def test_names_are_quoted_and_what_a_run_gets_later_has_a_command_of_its_own(
+    tmp_path: Path,
+) -> None:
+    limits = parse_broker_limits({3: {"per-broker": 4, "per-leader": "none"}}, default_limits())
+    schedule = Schedule(by=datetime(2026, 11, 25, 22, tzinfo=UTC), window="22:00-05:00,Sat")
+
+    start, after = command(
+        limits,
+        schedule=schedule,
+        path=Path("tonight's plan.json"),
+        state=StateDir(tmp_path),
+        exclude_internal=True,
+    )
+
+    assert start.startswith("ktui start 'tonight'\"'\"'s plan.json' --internal exclude --window ")
+    assert "--window 22:00-05:00,Sat --by 2026-11-2" in start
+    assert start.endswith(f" --state-dir {tmp_path}")
+    assert after == (
+        "ktui limits tonight-s-plan --broker 3 --per-broker 4 --per-leader none"
+        f" --state-dir {tmp_path}"
+    )
+
+
+PAGE = (Path(__file__).parents[4] / "docs" / "rehearsing.md").read_text(encoding="utf-8")
+PAGE_TWIN, JOB = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+(PAGE_PLAN,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+BREAKING = PAGE.split("## Breaking it")[1].split("\n## ")[0]
+EVENTS = re.findall(r"^\| `([^`]+)` \|", BREAKING, re.MULTILINE)
+
+
+@pytest.fixture
+def twin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prod.yaml").write_text(PAGE_TWIN, encoding="utf-8")
+    (tmp_path / "plan.json").write_text(PAGE_PLAN, encoding="utf-8")
+    return tmp_path / "prod.yaml"
+
+
+def test_the_documented_check_of_a_pull_request_passes_with_the_documented_twin(
+    twin: Path,
+) -> None:
+    assert twin.exists()
+    steps = yaml.safe_load(JOB)["jobs"]["rehearse"]["steps"]
+    command = shlex.split(steps[-1]["run"])
+
+    done = call_ktui(*command[1:])
+
+    assert command[:2] == ["ktui", "rehearse"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(": holds ") == 4
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_every_documented_event_can_be_used(event: str, twin: Path) -> None:
+    assert parse_fault(f"{event} at 10%", load_twin(twin).spec).acts
+
+
+def test_every_event_is_documented() -> None:
+    verbs = {form.split()[0] for form in FAULT_FORMS if form != "KEY TOPIC=VALUE"}
+
+    assert verbs == {event.split()[0] for event in EVENTS} - {"min.insync.replicas"}
+
+
+async def test_the_result_comes_from_another_thread() -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        return threading.current_thread().name
+
+    assert await on_own_loop(work) != threading.current_thread().name
+
+
+async def test_who_stops_waiting_ends_the_work() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    waiting = asyncio.create_task(on_own_loop(work))
+    await asyncio.to_thread(begun.wait)
+    waiting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended.is_set()

@@ -1,9 +1,13 @@
-"""A run is exported from a state directory, and can no longer run there."""
+"""Runs are exported, noted and named."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,18 @@ import pytest
 from ktui.cli.context.cluster import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ownership import Unowned
-from ktui.execution.host.ownership import own_run
-from ktui.execution.journal.journal import RunFollower
-from ktui.execution.run.events import Configure, Ended, Exported
+from ktui.execution.errors import JournalProblem, RunRefused
+from ktui.execution.host.client import LONGEST_NOTE, RunClient, write_note
+from ktui.execution.host.ownership import own_run, this_process
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal, RunFollower
+from ktui.execution.run.events import Configure, Ended, EngineLeft, Exported
 from ktui.execution.run.states import State
+from ktui.simulated.clock import VirtualClock
+from support.cli.call_ktui import Done, call_ktui
+from support.cli.owned_run import owned_run
 from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
-from support.journals.journals import step
+from support.journals.journals import a_start, step, written
 
 
 @pytest.mark.parametrize(
@@ -206,3 +216,178 @@ def test_resuming_a_run_that_is_exported_meanwhile_starts_no_engine(
 
     assert not hosts.engines
     assert hosts.standing == Unowned()
+
+
+WORDS = "broker 4 gets a new disk at 15:00"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+@pytest.fixture
+def left(state: StateDir) -> RunDir:
+    run = state.create_run("drain")
+    written(run.journal, [*a_start(), EngineLeft(reason="shift over")]).close()
+    return run
+
+
+def status(state: StateDir, *words: str) -> str:
+    return call_ktui("status", "drain", "--state-dir", str(state.path), *words).stdout
+
+
+def test_a_note_on_a_run_without_an_engine_is_shown_wherever_the_run_is(
+    state: StateDir, left: RunDir
+) -> None:
+    where = ("--state-dir", str(state.path))
+
+    noted = call_ktui("note", "drain", *where, *WORDS.split())
+
+    me = this_process().short
+    assert (noted.returncode, noted.stdout) == (0, "run drain: noted\n")
+    assert f"note: {WORDS}, by {me}" in status(state, "--events")
+    assert f"{WORDS} (" in status(state)
+    (note,) = json.loads(status(state, "--json"))["notes"]
+    assert (note["text"], note["who"]) == (WORDS, me)
+    assert f"run drain: note: {WORDS}, by {me}, " in call_ktui("runs", *where).stdout
+    assert RunClient(left).owner is None
+
+
+def test_the_engine_of_a_live_run_writes_the_note_with_the_name_of_its_author(
+    state: StateDir,
+) -> None:
+    with owned_run(state, "drain") as folder:
+        write_note(RunClient(folder), WORDS)
+        run = RunClient(folder).read().run
+
+    assert [(n.event.text, n.event.who) for n in run.notes] == [(WORDS, this_process().short)]
+
+
+def test_an_ended_run_takes_notes_and_stays_ended(left: RunDir) -> None:
+    with Journal.open(left.journal, VirtualClock()) as journal:
+        journal.append([Ended(counts={State.DONE: 1})])
+
+    write_note(RunClient(left), WORDS)
+
+    run = RunClient(left).read().run
+    assert run.ended
+    assert [note.event.text for note in run.notes] == [WORDS]
+
+
+def test_a_hostile_note_is_shown_escaped(state: StateDir, left: RunDir) -> None:
+    write_note(RunClient(left), "\x1b[2J\u202eall is well")
+
+    assert "\\x1b[2J\\u202eall is well (" in status(state)
+    assert "\x1b" not in status(state, "--events") + status(state, "--json")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (" ", "needs some words"),
+        ("x" * (LONGEST_NOTE + 1), "500 characters at most; this text has 501"),
+        ("\udcff", "is not UTF-8"),
+    ],
+)
+def test_a_text_that_is_no_note_is_refused(left: RunDir, text: str, why: str) -> None:
+    with pytest.raises(RunRefused, match=why):
+        write_note(RunClient(left), text)
+
+    assert RunClient(left).read().run.notes == []
+
+
+def test_a_run_that_goes_on_elsewhere_or_is_damaged_takes_no_note(
+    state: StateDir, left: RunDir
+) -> None:
+    with Journal.open(left.journal, VirtualClock()) as journal:
+        journal.append([Exported(run="drain", file="drain.run", host="ops1", user="ada")])
+    with pytest.raises(RunRefused, match=r"was exported to drain\.run"):
+        write_note(RunClient(left), WORDS)
+
+    damaged = state.create_run("damaged")
+    written(damaged.journal, a_start()).close()
+    with closing(sqlite3.connect(damaged.journal, isolation_level=None)) as other:
+        other.execute("DROP TRIGGER events_stay_as_they_are")
+        other.execute("UPDATE events SET body = replace(body, 'orders', 'odders') WHERE seq = 2")
+    with pytest.raises(JournalProblem, match="`ktui resume damaged` recovers what is whole"):
+        write_note(RunClient(damaged), WORDS)
+
+
+VERBS = ("runs", "status", "limits", "pause", "continue")
+WATCHED = {"kafka", "confluent_kafka", "textual", "pyspark", "yaml"}
+
+
+def ktui(state: Path, *arguments: str) -> Done:
+    return call_ktui(*arguments, KTUI_STATE_DIR=str(state))
+
+
+@pytest.fixture
+def verbs_on_runs_state(tmp_path: Path) -> Path:
+    run = StateDir(tmp_path).create_run("drain-b3")
+    written(run.journal, a_start()).close()
+    return tmp_path
+
+
+def test_run_verbs_find_the_run_in_the_state_directory_of_the_environment(
+    verbs_on_runs_state: Path,
+) -> None:
+    assert "drain-b3" in ktui(verbs_on_runs_state, "runs").stdout
+    assert ktui(verbs_on_runs_state, "status", "drain-b3").stdout.startswith(
+        "run drain-b3: waiting for resume"
+    )
+    assert "--partitions" in ktui(verbs_on_runs_state, "limits", "drain-b3").stdout
+
+
+@pytest.mark.parametrize("verb", VERBS[1:])
+def test_run_verbs_refuse_an_unknown_run_as_bad_input(verbs_on_runs_state: Path, verb: str) -> None:
+    done = ktui(verbs_on_runs_state, verb, "drain-b4")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"ktui: no run 'drain-b4' in {verbs_on_runs_state}; did you mean 'drain-b3'?\n"
+    )
+
+
+@pytest.mark.parametrize("verb", [("pause",), ("continue",), ("limits", "--replicas", "2")])
+def test_a_command_to_a_run_without_an_engine_is_bad_input(
+    verbs_on_runs_state: Path, verb: tuple[str, ...]
+) -> None:
+    done = ktui(verbs_on_runs_state, verb[0], "drain-b3", *verb[1:])
+
+    assert done.returncode == 2
+    assert "ktui resume drain-b3" in done.stderr
+
+
+def test_an_unreadable_journal_fails_each_run_verb_with_its_path(verbs_on_runs_state: Path) -> None:
+    journal = verbs_on_runs_state / "runs" / "drain-b3" / "journal.db"
+    journal.write_bytes(b"text" * 1_000)
+
+    for verb in VERBS[1:]:
+        done = ktui(verbs_on_runs_state, verb, "drain-b3")
+
+        assert done.returncode == 1
+        assert str(journal) in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_run_verb_has_a_help_page(verbs_on_runs_state: Path, verb: str) -> None:
+    done = ktui(verbs_on_runs_state, verb, "--help")
+
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
+    assert "--state-dir" in done.stdout
+
+
+def test_no_run_verb_loads_a_kafka_client_or_a_screen_library() -> None:
+    code = (
+        "import sys; from ktui.cli.main import ktui;"
+        "[ktui.get_command(None, verb) for verb in sys.argv[1:]];"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *VERBS], capture_output=True, text=True, check=True
+    )
+
+    assert not WATCHED & set(done.stdout.split())

@@ -1,30 +1,37 @@
-"""`ktui throttle`: the throttle of a run, shown and changed from any shell."""
+"""`ktui throttle`: its rates, what it may do, and whose throttle it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.run import throttle
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
+from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from support.cli.named_cluster import NamedCluster
 from support.cli.owned_run import owned_run
-from support.journals.journals import a_start, ended
+from support.cli.start_sandbox import StartSandbox
+from support.journals.journals import a_start, ended, planned, started, written
 from support.journals.throttled_journals import (
     BROKER_4,
     a_run,
@@ -259,3 +266,283 @@ def test_a_rate_that_also_lifts_the_budget_says_so(
     call(live, "50MB,total=400MB")
 
     assert call(live, *rate).stdout.endswith(lifted)
+
+
+REPLICAS = [(1, 2, 3), (1, 2, 3)]
+
+
+class Live:
+    """A live run, and `ktui throttle` on it."""
+
+    def __init__(self, sandbox: StartSandbox) -> None:
+        self.sandbox = sandbox
+        self.run = sandbox.state.create_run("drain")
+        start_event = started(2, sandbox.cluster_id)
+        start_event = msgspec.structs.replace(start_event, connection={"context": "prod-eu"})
+        written(self.run.journal, [start_event, planned(2)]).close()
+
+    def lacks(self, not_granted: Collection[tuple[str, str]]) -> None:
+        self.sandbox.cluster(a_cluster({"orders": REPLICAS}), not_granted=not_granted)
+
+    def throttle(self, *words: str, run: str = "drain") -> Result:
+        words = ("throttle", run, *words, "--state-dir", str(self.sandbox.state.path))
+        return CliRunner().invoke(ktui, words)
+
+    @property
+    def asked(self) -> list[SetThrottle]:
+        with Journal.open(self.run.journal, SystemClock(), read_only=True) as journal:
+            commands = [each.command for each in journal.asked(unanswered=False)]
+        return [each for each in commands if isinstance(each, SetThrottle)]
+
+
+@pytest.fixture
+def throttle_permissions_live(
+    sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Live]:
+    found = Live(sandbox)
+    answer = Answer(accepted=True, words="done as asked")
+    monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
+    with own_run(found.run):
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("missing", "permission"),
+    [
+        (("cluster", "AlterConfigs"), "AlterConfigs on the cluster is not granted"),
+        (("cluster", "DescribeConfigs"), "DescribeConfigs on the cluster is not granted"),
+        (("orders", "AlterConfigs"), "AlterConfigs on topic orders is not granted"),
+    ],
+)
+def test_a_rate_without_permission_is_refused_with_the_permission_and_not_sent(
+    throttle_permissions_live: Live, missing: tuple[str, str], permission: str
+) -> None:
+    throttle_permissions_live.lacks([missing])
+
+    result = throttle_permissions_live.throttle("50MB")
+
+    assert isinstance(result.exception, BadInput), result.output
+    assert str(result.exception).startswith("run drain is unchanged: ")
+    assert permission in str(result.exception)
+    assert f"Grant it with kafka-acls --add --operation {missing[1]} --" in str(result.exception)
+    assert not throttle_permissions_live.asked
+
+
+def test_lifting_a_throttle_checks_no_permission(throttle_permissions_live: Live) -> None:
+    throttle_permissions_live.lacks([("cluster", "AlterConfigs")])
+
+    assert throttle_permissions_live.throttle("none").exit_code == 0
+    assert len(throttle_permissions_live.asked) == 1
+
+
+def test_a_rate_is_sent_to_the_engine_with_full_permissions(
+    throttle_permissions_live: Live,
+) -> None:
+    result = throttle_permissions_live.throttle("50MB")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert len(throttle_permissions_live.asked) == 1
+
+
+def test_an_objective_is_sent_only_if_the_run_s_canary_may_measure_it(
+    throttle_permissions_live: Live,
+) -> None:
+    throttle_permissions_live.lacks([("ktui-canary-felt", "Write")])
+    begun = started(2, throttle_permissions_live.sandbox.cluster_id)
+    options = msgspec.structs.replace(begun.options, canary=True)
+    begun = msgspec.structs.replace(begun, connection={"context": "prod-eu"}, options=options)
+    throttle_permissions_live.run = throttle_permissions_live.sandbox.state.create_run("felt")
+    written(throttle_permissions_live.run.journal, [begun, planned(2)]).close()
+
+    with own_run(throttle_permissions_live.run):
+        refused = throttle_permissions_live.throttle("--slo", "p99<150ms", run="felt")
+        assert not throttle_permissions_live.asked
+        throttle_permissions_live.throttle("50MB", run="felt")
+
+    assert "Write on topic ktui-canary-felt is not granted" in str(refused.exception)
+    assert [command.rates.typed for command in throttle_permissions_live.asked] == ["50MB"]
+
+
+def test_an_unreachable_cluster_warns_and_still_sends_the_rate(
+    throttle_permissions_live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreachable(*_: object) -> None:
+        raise Unreachable("asking what is permitted", where="broker 1")
+
+    monkeypatch.setattr("support.cli.named_cluster.NamedCluster.permissions", unreachable)
+
+    result = throttle_permissions_live.throttle("50MB")
+
+    assert result.exit_code == 0
+    assert "could not check whether this throttle is permitted: " in result.stderr
+    assert "asking what is permitted (broker 1): no answer" in result.stderr
+    assert len(throttle_permissions_live.asked) == 1
+
+
+def test_permissions_on_another_cluster_are_ignored(
+    throttle_permissions_live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    throttle_permissions_live.lacks([("cluster", "AlterConfigs")])
+    start_event = msgspec.structs.replace(started(2, "another"), connection={"context": "prod-eu"})
+    run = throttle_permissions_live.sandbox.state.create_run("other")
+    written(run.journal, [start_event, planned(2)]).close()
+    monkeypatch.setattr(throttle_permissions_live, "run", run)
+
+    with own_run(run):
+        words = [
+            "throttle",
+            "other",
+            "50MB",
+            "--state-dir",
+            str(throttle_permissions_live.sandbox.state.path),
+        ]
+        result = CliRunner().invoke(ktui, words)
+
+    assert result.exit_code == 0, result.output
+    assert "could not check whether this throttle is permitted" in result.stderr
+    assert len(throttle_permissions_live.asked) == 1
+
+
+RATED = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB"))
+LIFTED = ThrottleChanged(old=parse_throttle_rates("50MB"), new=NO_THROTTLE)
+
+
+def two_throttles_a_run(state: StateDir, name: str, *events: AnyRunEvent) -> RunDir:
+    run = state.create_run(name)
+    written(run.journal, events or throttled()).close()
+    return run
+
+
+def left_standing(cluster_id: str) -> list[AnyRunEvent]:
+    """Return the events of a run that has set a rate on broker 4 of a cluster."""
+    return [started(2, cluster_id), *throttled()[1:]]
+
+
+def a_launch(state: StateDir, name: str) -> Launch:
+    return Launch(
+        state=state,
+        name=name,
+        cluster_id=started(1).cluster_id,
+        names={},
+        until=None,
+        concurrent=True,
+    )
+
+
+def test_a_concurrent_run_with_a_second_throttle_is_refused(
+    sandbox: StartSandbox,
+) -> None:
+    first_events: list[AnyRunEvent] = [started(1, sandbox.cluster_id), planned(1)]
+    other = two_throttles_a_run(sandbox.state, "other", *first_events, RATED)
+    arguments = (sandbox.plan(), "--concurrent")
+
+    with own_run(other):
+        refused_with = sandbox.refusal(*arguments, "--throttle", "20MB")
+        kept = sandbox.runs
+        without = sandbox.start(*arguments)
+
+    assert refused_with.startswith("run other has a throttle. A broker has only one rate")
+    assert refused_with.endswith("ktui throttle other none")
+    assert kept == ["other"]
+    assert str(without.exception) == "no engine is to be started"
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["waits for resume", "has lifted its throttle"])
+def test_a_run_without_a_throttle_in_force_blocks_no_other_throttle(
+    sandbox: StartSandbox, *, live: bool
+) -> None:
+    first_events: list[AnyRunEvent] = [started(1, sandbox.cluster_id), planned(1), RATED]
+    first_events += [LIFTED] if live else []
+    other = two_throttles_a_run(sandbox.state, "other", *first_events)
+    owned = own_run(other) if live else None
+
+    result = sandbox.start(sandbox.plan(), "--concurrent", "--throttle", "20MB")
+
+    if owned is not None:
+        owned.release()
+    assert str(result.exception) == "no engine is to be started"
+
+
+def test_a_lifted_throttle_still_on_a_broker_blocks_another(
+    tmp_path: Path,
+) -> None:
+    state = StateDir(tmp_path / "state")
+    other = two_throttles_a_run(state, "other", *throttled(), LIFTED)
+
+    with own_run(other), pytest.raises(RunRefused, match="run other has a throttle"):
+        check_one_throttle(state, started(1).cluster_id, "mine")
+
+
+def test_a_live_run_is_refused_a_throttle_beside_another(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    other = two_throttles_a_run(state, "other", *left_standing("simulated"))
+
+    with owned_run(state, "mine") as mine, own_run(other):
+        refused = call(mine, "20MB")
+
+    assert refused.exit_code == 2
+    assert "refused: run other has a throttle" in refused.stderr
+    assert "ktui throttle other none" in refused.stderr
+
+
+def test_a_start_with_a_throttle_is_refused_while_a_dead_run_has_left_its_own(
+    sandbox: StartSandbox,
+) -> None:
+    two_throttles_a_run(sandbox.state, "other", *left_standing(sandbox.cluster_id))
+
+    refused_with = sandbox.refusal(sandbox.plan(), "--throttle", "20MB")
+    without = sandbox.start(sandbox.plan())
+
+    assert refused_with.startswith(
+        "run other has left its rate on broker 4, and has no engine. A broker"
+    )
+    assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in refused_with
+    assert str(without.exception) == "no engine is to be started"
+
+
+def test_a_live_run_is_refused_a_throttle_while_a_dead_run_has_left_its_own(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    two_throttles_a_run(state, "other", *left_standing("simulated"))
+
+    with owned_run(state, "mine") as mine:
+        refused = call(mine, "20MB")
+        lifted = call(mine, "none")
+
+    assert refused.exit_code == 2
+    assert "run other has left its rate on broker 4, and has no engine" in refused.stderr
+    assert lifted.exit_code == 0
+
+
+def test_two_dead_runs_with_throttles_can_both_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawned: list[str] = []
+    monkeypatch.setattr(
+        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
+    )
+    state = StateDir(tmp_path / "state")
+    for name in ("one", "other"):
+        two_throttles_a_run(state, name)
+        launch_left_run(a_launch(state, name))
+
+    assert spawned == ["one", "other"]
+
+
+def test_a_run_with_a_throttle_is_not_resumed_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawned: list[str] = []
+    monkeypatch.setattr(
+        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
+    )
+    state = StateDir(tmp_path / "state")
+    two_throttles_a_run(state, "mine")
+    launch = a_launch(state, "mine")
+    first_events = msgspec.structs.replace(started(2), plan_sha256="1" * 64)
+    other = two_throttles_a_run(state, "other", first_events, *throttled()[1:])
+
+    with own_run(other), pytest.raises(RunRefused, match="run other has a throttle"):
+        launch_left_run(launch)
+    launch_left_run(launch)
+
+    assert spawned == ["mine"]

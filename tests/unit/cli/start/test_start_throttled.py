@@ -1,16 +1,26 @@
-"""`ktui start --throttle`: checked before ktui connects, and in the forecast of the run."""
+"""`ktui start` with a throttle, a time to end by, and partitions that go first."""
 
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options.run import parse_until
 from ktui.execution.run.events import Started
+from ktui.execution.run.run import Run
+from ktui.ops.start import fits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.speed.answer import Basis, HowLong, Span
+from support.cli.plan_sandbox import found
 from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import read
 from support.simulated.moving_clusters import a_cluster
@@ -218,3 +228,174 @@ def test_allow_slow_starts_a_run_under_which_no_copy_ends(kept: StartSandbox) ->
     kept.cluster(written_to(2_000_000))
 
     assert_started(kept.start(kept.plan(), "--throttle", "50", "--allow-slow"))
+
+
+PLACES = [(1, 2, 3), (1, 2, 3)]
+OFFSETS = "__consumer_offsets"
+
+
+@pytest.fixture
+def plan(sandbox: StartSandbox) -> str:
+    """A plan of two partitions of a topic of Kafka's own, and one of orders."""
+    sandbox.cluster(a_cluster({"orders": PLACES, OFFSETS: PLACES}))
+    offsets = {f"{OFFSETS}_{n}": (4, 2, 3) for n in range(2)}
+    return sandbox.plan(**offsets, orders_0=(4, 2, 3))
+
+
+def preview(sandbox: StartSandbox, plan: str, *options: str) -> Any:
+    result = sandbox.start(plan, "--dry-run", "--json", *options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def begun(shown: Any) -> list[str]:
+    """Return the partitions in the order in which they begin."""
+    steps = [step for batch in shown["batches"] for step in batch["steps"]]
+    return list(dict.fromkeys(f"{step['topic']}-{step['partition']}" for step in steps))
+
+
+def test_internal_topics_go_last_and_their_leaders_one_by_one_by_default(
+    sandbox: StartSandbox, plan: str
+) -> None:
+    shown = preview(sandbox, plan, "--partitions", "3")
+
+    assert begun(shown) == ["orders-0", f"{OFFSETS}-0", f"{OFFSETS}-1"]
+    cuts = [
+        [step["topic"] for step in batch["steps"] if step["removing"]] for batch in shown["batches"]
+    ]
+    assert [topics.count(OFFSETS) for topics in cuts if OFFSETS in topics] == [1, 1]
+
+
+def test_internal_topics_go_first_or_in_turn_where_that_is_asked_for(
+    sandbox: StartSandbox, plan: str
+) -> None:
+    names = [f"{OFFSETS}-0", f"{OFFSETS}-1", "orders-0"]
+
+    assert begun(preview(sandbox, plan, "--internal", "first")) == names
+    assert begun(preview(sandbox, plan, "--internal", "none")) == names
+    assert begun(preview(sandbox, plan, "--shape", "kip-435")) == names
+
+
+def test_internal_topics_that_are_left_out_are_named(sandbox: StartSandbox, plan: str) -> None:
+    shown = preview(sandbox, plan, "--internal", "exclude")
+    text = sandbox.start(plan, "--dry-run", "--internal", "exclude").stdout
+
+    assert begun(shown) == ["orders-0"]
+    (note,) = [each for each in found(shown, "note") if each["kind"] == "internal topics left out"]
+    assert note["sentence"] == (
+        "left out, as --internal exclude asks: __consumer_offsets, with 2 partitions"
+    )
+    assert "note: left out, as --internal exclude asks: __consumer_offsets, with 2" in text
+
+
+def test_a_plan_of_internal_topics_alone_leaves_nothing_to_start_without_them(
+    sandbox: StartSandbox, plan: str
+) -> None:
+    assert plan
+    alone = sandbox.plan(**{f"{OFFSETS}_0": (4, 2, 3)})
+
+    result = sandbox.start(alone, "--internal", "exclude")
+
+    assert result.exit_code == 0
+    assert "with 1 partition. Nothing else is in the plan" in result.stderr
+    assert result.stderr.endswith("nothing to do\n")
+    assert sandbox.runs == []
+
+
+def test_an_unknown_word_is_refused_with_the_known_ones(sandbox: StartSandbox, plan: str) -> None:
+    assert sandbox.refusal(plan, "--internal", "never") == (
+        "--internal: 'never' is not a valid value. Use first or last or none"
+    )
+    refused = sandbox.refusal(plan, "--internal", "last", "--shape", "kip-435")
+    assert refused.startswith("--internal: it has no effect in shape kip-435")
+
+
+NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(os.environ, "TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("15:00", datetime(2026, 11, 21, 14, 0, tzinfo=UTC)),
+        ("14:30", datetime(2026, 11, 22, 13, 30, tzinfo=UTC)),
+        ("9:05:30", datetime(2026, 11, 22, 8, 5, 30, tzinfo=UTC)),
+        ("2026-11-21T15:00", datetime(2026, 11, 21, 14, 0, tzinfo=UTC)),
+        ("2026-11-21 15:00:00+00:00", datetime(2026, 11, 21, 15, 0, tzinfo=UTC)),
+        ("2026-11-22T00:00Z", datetime(2026, 11, 22, 0, 0, tzinfo=UTC)),
+    ],
+)
+def test_until_takes_a_local_time_and_its_next_occurrence_unless_given_in_full(
+    text: str, utc: datetime
+) -> None:
+    assert parse_until(text, NOW) == utc
+
+
+@pytest.mark.usefixtures("berlin")
+def test_until_takes_a_time_of_day_across_a_clock_change() -> None:
+    evening = datetime(2026, 10, 24, 20, 0, tzinfo=UTC)
+
+    assert parse_until("06:00", evening) == datetime(2026, 10, 25, 5, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["25:00", "15:60", "15", "tomorrow", "", "2026-11-31T10:00", "2026-11-22", "3 pm"]
+)
+def test_until_refuses_a_malformed_time_with_an_example(text: str) -> None:
+    with pytest.raises(BadInput, match=r"--until .*: is not a time\. Give a time such as 15:00"):
+        parse_until(text, NOW)
+
+
+def test_until_refuses_a_time_in_the_past() -> None:
+    with pytest.raises(BadInput, match="is in the past"):
+        parse_until("2026-11-21T13:29Z", NOW)
+
+
+@pytest.mark.parametrize(
+    ("high_s", "low_s", "verdict"),
+    [(600, 60, "the plan fits"), (7200, 60, "may not fit"), (9000, 3601, "does not fit")],
+)
+def test_a_dry_run_judges_whether_the_plan_fits_before_until(
+    high_s: float, low_s: float, verdict: str
+) -> None:
+    time = HowLong(time_s=Span(low_s, 600, high_s), basis=Basis())
+    words = fits(time, NOW + timedelta(hours=1), NOW).sentence
+
+    assert verdict in words
+    assert ("ktui resume" in words) == (verdict != "the plan fits")
+
+
+def test_a_dry_run_cannot_judge_the_fit_with_unknown_sizes() -> None:
+    assert "sizes are unknown" in fits(None, NOW + timedelta(hours=1), NOW).sentence
+
+
+@pytest.fixture
+def start_urgent_first_kept(sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch) -> StartSandbox:
+    """A sandbox that keeps a run whose engine does not start."""
+    monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
+    return sandbox
+
+
+@pytest.mark.parametrize(
+    ("given", "urgent_first"),
+    [((), False), (("--urgent-first",), True), (("--no-urgent-first",), False)],
+)
+def test_urgent_partitions_of_a_plan_from_a_file_go_first_only_if_that_was_asked_for(
+    start_urgent_first_kept: StartSandbox, given: tuple[str, ...], *, urgent_first: bool
+) -> None:
+    start_urgent_first_kept.start(start_urgent_first_kept.plan(), *given)
+
+    (run,) = start_urgent_first_kept.state.run_dirs()
+    entries = read(run.journal)[0]
+    assert isinstance(entries[0].event, Started)
+    assert entries[0].event.options.urgent_first is urgent_first
+    assert Run("drain").fold(entries).options.urgent_first is urgent_first

@@ -1,20 +1,50 @@
-"""`ktui demo` lists its scenarios, and explains what it cannot play."""
+"""The view as verbs start it, and the verbs that it starts."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from ktui.cli.watch.demo import Playing, UnhurriedClock, command
+from ktui.cli.output.view import rare_collections
+from ktui.cli.watch.command import ProcessEngines
+from ktui.cli.watch.demo import Playing, SimulatedEngines, UnhurriedClock, command
+from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, RateHeld
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind
+from ktui.execution.run.throttle_ledger import FLOOR
+from ktui.pacing.limits import Limits, default_limits
+from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 from ktui.tui.app.simulated import PlayNext
+from ktui.tui.run_view.launchers import BadCommand
 from support.cli.call_ktui import Done, call_ktui
+from support.cli.named_cluster import NamedCluster, as_reader
+from support.journals.journals import planned, started, written
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import a_cluster, tp
+from support.simulated.observations import START
 
 
 def demo(*arguments: str, **environment: str) -> Done:
@@ -173,3 +203,131 @@ def test_a_folder_for_pictures_that_is_missing_is_refused(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "--pictures" in done.stderr
     assert "does not exist" in done.stderr
+
+
+ORDERS = TopicPartition("orders", 0)
+
+
+async def _held(slo: str, folder: Path) -> list[RateHeld]:
+    """Copy 1 GiB in a run of the demo, and return the rates that its objective allowed."""
+    topic = TopicSpec(name=ORDERS.topic, replicas=((1, 2, 3),), bytes_each=1024 * MIB, inbound=MIB)
+    brokers = tuple(BrokerSpec(id=b, net_out=40.0 * MIB) for b in range(1, 5))
+    clock = VirtualClock(leaping=True)
+    cluster = SimulatedCluster(ClusterSpec(brokers=brokers, topics=(topic,)), clock)
+    engines = SimulatedEngines(cluster, StateDir(folder))
+    plan = Plan((PartitionTarget(ORDERS.topic, 0, (1, 2, 4)),))
+    rates = parse_throttle_rates(f"slo={slo}")
+    run = await engines.start(
+        NewRun(
+            name="drain",
+            plan=plan,
+            plan_name="drain.json",
+            limits=default_limits(),
+            allowed=Allowances(),
+            options=RunOptions(throttle=rates),
+        )
+    )
+    await clock.sleep(180)
+    await engines.aclose()
+    with Journal.open(run.journal, clock, read_only=True) as journal:
+        events = [entry.event for entry in journal.entries()]
+    return [event for event in events if isinstance(event, RateHeld)]
+
+
+def test_the_rate_rises_while_simulated_producers_feel_little(tmp_path: Path) -> None:
+    held = asyncio.run(_held("p99<500ms", tmp_path))
+
+    assert all(event.figure is not None and event.figure > 0 for event in held)
+    assert held[-1].rate > 8 * FLOOR
+
+
+def test_the_rate_stays_the_least_where_they_feel_more_than_the_objective_at_rest(
+    tmp_path: Path,
+) -> None:
+    held = asyncio.run(_held("p99<1ms", tmp_path))
+
+    assert {event.rate for event in held} == {FLOOR}
+
+
+async def test_the_view_starts_no_run_whose_canary_may_not_write(tmp_path: Path) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    denied = frozenset({("ktui-canary-night", "Write")})
+    named: Any = NamedCluster(reader=cluster.reader, not_granted=denied)
+    state = StateDir(tmp_path / "state")
+    wanted = NewRun(
+        name="night",
+        plan=plan_of({tp("orders-0"): (4, 2, 3)}),
+        plan_name="night.json",
+        limits=Limits(),
+        allowed=Allowances(),
+        options=RunOptions(throttle=parse_throttle_rates("slo=p99<150ms"), canary=True),
+    )
+
+    with pytest.raises(RunRefused, match="Write on topic ktui-canary-night is not granted"):
+        await ProcessEngines(named, as_reader(cluster), {}, state).start(wanted)
+
+    assert state.run_dirs() == []
+
+
+@pytest.mark.parametrize(
+    ("view", "refused"), [({"context": "prod"}, True), ({"context": "other-user"}, False)]
+)
+async def test_the_view_refuses_an_objective_that_the_runs_own_canary_may_not_measure(
+    tmp_path: Path, view: Mapping[str, str], *, refused: bool
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2, 3)]})
+    denied = frozenset({("ktui-canary-night", "Write")})
+    named: Any = NamedCluster(reader=cluster.reader, not_granted=denied)
+    state = StateDir(tmp_path / "state")
+    begun = started(1)
+    options = msgspec.structs.replace(begun.options, canary=True)
+    begun = msgspec.structs.replace(begun, connection={"context": "prod"}, options=options)
+    folder = state.create_run("night")
+    written(folder.journal, [begun, planned(1)]).close()
+    run = RunClient(folder).read().run
+    engines = ProcessEngines(named, as_reader(cluster), view, state)
+
+    await engines.check_throttle(run, parse_throttle_rates("50MB"))
+    checked = engines.check_throttle(run, parse_throttle_rates("slo=p99<150ms"))
+    if refused:
+        with pytest.raises(RunRefused, match="Write on topic ktui-canary-night is not granted"):
+            await checked
+    else:
+        await checked
+
+
+BOTH = (TopicPartition("orders", 0), TopicPartition("orders", 1))
+
+
+@pytest.fixture
+def run() -> Run:
+    """A run that moves two partitions of orders from broker 3 to 4."""
+    events: list[AnyRunEvent] = [started(2), planned(2)]
+    return Run("drain").fold(JournalEntry(n, START, e) for n, e in enumerate(events, 1))
+
+
+def test_a_broker_is_a_scope_of_the_views_verbs(run: Run) -> None:
+    verbs = ShellVerbs()
+
+    assert verbs.parse("pause", ["--broker", "4"], run) == Pause(partitions=BOTH)
+    assert verbs.parse("continue", ["--broker", "3"], run) == Continue(partitions=BOTH)
+    assert verbs.parse("cancel", ["--broker", "4", "--stop"], run) == CancelMoves(
+        CancelKind.STOP, partitions=BOTH
+    )
+
+
+@pytest.mark.parametrize("words", [["pause"], ["continue"], ["cancel", "--stop"]])
+def test_a_broker_that_the_run_has_nothing_to_do_with_is_refused_in_the_view(
+    run: Run, words: list[str]
+) -> None:
+    with pytest.raises(BadCommand, match="replica on broker 9"):
+        ShellVerbs().parse(words[0], [*words[1:], "--broker", "9"], run)
+
+
+def test_a_view_leaves_the_collector_as_it_found_it() -> None:
+    before = gc.get_threshold()
+    with rare_collections():
+        assert gc.get_freeze_count()
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+    assert not gc.get_freeze_count()

@@ -1,4 +1,4 @@
-"""What the schedules for real brokers contain, and that their judge finds faults."""
+"""Runs with a schedule or an objective."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import pytest
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
+from ktui.execution.host.catalog import run_state
+from ktui.execution.host.ownership import Holder
+from ktui.execution.journal.commands import SetSchedule, SetThrottle
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -22,12 +25,27 @@ from ktui.execution.run.events import (
     Ended,
     JournalEntry,
     OpenRequest,
+    RateHeld,
     Request,
+    ScheduleChanged,
     Started,
     StepBegun,
+    StepGate,
+    StepOver,
 )
-from ktui.pacing.limits import Limits
+from ktui.execution.run.options import Schedule, Window
+from ktui.execution.run.text import held_text
+from ktui.execution.run.throttle_ledger import FLOOR
+from ktui.execution.throttle.objective import Figure
+from ktui.pacing.limits import Limits, default_limits
+from ktui.planning.throttle_rates import NO_THROTTLE, Objective, parse_throttle_rates
+from ktui.simulated.clock import FIRST_MOMENT
+from ktui.simulated.layout import SetInbound
 from support.kafka.throttle_log import ThrottleLog
+from support.runs.engine_runs import Replicas
+from support.runs.stories import Story
+from support.runs.throttle_rules import settings_in
+from support.runs.throttled import ThrottledStory
 from support.runs.witnessed import WitnessedRun
 from support.schedules.journal_judge import Replayed
 from support.schedules.log_judge import (
@@ -218,3 +236,271 @@ def test_a_request_after_the_end_is_found_unless_the_end_names_it() -> None:
     named = OpenRequest(topic=TOPIC, partition=0, node=2)
     assert len(after_the_end(late, written((9, Ended(counts={}))))) == 1
     assert after_the_end(late, written((9, Ended(counts={}, open=(named,))))) == []
+
+
+RF3 = (1, 2, 3)
+MINUTE_S = 60.0
+
+
+def _many(count: int) -> dict[str, tuple[Replicas, Replicas]]:
+    targets = ((4, 2, 3), (5, 2, 3), (6, 2, 3))
+    return {f"orders-{n}": (RF3, targets[n % 3]) for n in range(count)}
+
+
+def _window(from_min: int, to_min: int) -> str:
+    """Return a window by minutes after the first moment, whatever the local time is then."""
+    local = FIRST_MOMENT.astimezone()
+    first = local.hour * 60 + local.minute
+    return str(Window((first + from_min) % 1440, (first + to_min) % 1440))
+
+
+def _begun(story: Story) -> list[float]:
+    return story.seconds(lambda event: isinstance(event, StepBegun))
+
+
+def test_no_step_begins_before_the_start_of_the_run(tmp_path: Path) -> None:
+    start_at = FIRST_MOMENT + timedelta(seconds=90)
+    story = Story(tmp_path, _many(2), schedule=Schedule(start_at=start_at))
+
+    run = story.played()
+
+    assert run.ended
+    assert 90.0 <= _begun(story)[0] < 101.0
+    assert not run.gate.shut
+
+
+def test_steps_begin_in_the_window_and_only_those_that_are_expected_to_end_in_it(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, _many(12), schedule=Schedule(window=_window(2, 3)))
+
+    run = story.played(until_s=400.0)
+
+    assert not run.ended
+    begun = _begun(story)
+    assert 2 * MINUTE_S <= begun[0] < 2 * MINUTE_S + 11.0
+    assert begun[-1] < 3 * MINUTE_S - 5.0
+    assert story.seconds(lambda event: isinstance(event, StepOver))[-1] < 3 * MINUTE_S + 2.0
+    assert run.over >= 3
+    assert run.gate.until == FIRST_MOMENT + timedelta(days=1, minutes=2)
+    assert run.gate.reason.startswith("its window, ")
+    assert run_state(run, Holder(1, "here", "me", FIRST_MOMENT)).value == "waiting"
+
+
+def test_a_step_in_flight_finishes_after_its_window_has_closed(tmp_path: Path) -> None:
+    slow = {"copied_s": 100.0}
+    story = Story(tmp_path, _many(1), cluster=slow, schedule=Schedule(window=_window(1, 2)))
+
+    story.played(until_s=400.0)
+
+    assert len(_begun(story)) == 1
+    assert story.seconds(lambda event: isinstance(event, StepOver))[0] > 2 * MINUTE_S
+
+
+def test_a_move_that_takes_longer_than_any_window_begins_in_one_all_the_same(
+    tmp_path: Path,
+) -> None:
+    large = {"messages": 50_000_000, "copied_s": 1_000.0}
+    story = Story(tmp_path, _many(1), cluster=large, schedule=Schedule(window=_window(1, 2)))
+
+    story.played(until_s=200.0)
+
+    assert len(_begun(story)) == 1
+
+
+def test_an_operator_opens_a_run_that_waits_and_shuts_it_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(9), schedule=Schedule(window=_window(60, 120)))
+    story.asked(30.0, SetSchedule(window=""))
+    story.asked(70.0, SetSchedule(start_at=FIRST_MOMENT + timedelta(seconds=200)))
+
+    assert story.played().ended
+
+    begun = _begun(story)
+    assert 30.0 <= begun[0] < 33.0
+    assert not [at for at in begun if 72.0 < at < 200.0]
+    changed = story.seconds(lambda event: isinstance(event, ScheduleChanged))[1]
+    assert not [at for at in begun if changed <= at < 200.0]
+    assert [at for at in begun if at >= 200.0]
+    words = [asked.answer.words for asked in story.answers if asked.answer is not None]
+    assert words[0] == "in force: at any time"
+    assert words[1].startswith("in force: from ")
+
+
+def test_no_step_begins_while_the_command_fails(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(4), schedule=Schedule(while_command="/bin/check it"))
+    asked: set[str] = set()
+
+    def forbids(command: str) -> str | None:
+        asked.add(command)
+        failing = 40.0 <= story.clock.monotonic() < 200.0
+        return "--while check ended with exit code 1" if failing else None
+
+    story.forbids = forbids
+
+    assert story.played().ended
+
+    assert asked == {"/bin/check it"}
+    assert not [at for at in _begun(story) if 41.0 < at < 200.0]
+    shut = [each for each in story.events if isinstance(each, StepGate)]
+    assert [(gate.shut, gate.reason) for gate in shut] == [
+        (True, "--while check ended with exit code 1"),
+        (False, ""),
+    ]
+
+
+def test_a_resumed_run_keeps_the_schedule_that_an_operator_has_set(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(3), Limits(replicas=1, partitions=1))
+    story.asked(5.0, SetSchedule(start_at=FIRST_MOMENT + timedelta(seconds=100)))
+    story.played(until_s=20.0)
+
+    assert story.resumed().ended
+
+    assert not [at for at in _begun(story) if 6.0 < at < 100.0]
+
+
+WAYS: tuple[tuple[Replicas, Replicas], ...] = (
+    ((1, 2, 3), (4, 2, 3)),
+    ((2, 3, 1), (5, 3, 1)),
+    ((3, 1, 2), (6, 1, 2)),
+)
+FAST = {"messages": 400_000, "copied_s": 20_000.0}
+"""Each replica has 400 MB, and a broker can take in 20 MB/s."""
+MB = 1_000_000
+
+
+class _Felt(ThrottledStory):
+    """A story whose figure is the rate in force, in MB/s: "latency<8" allows 8 MB/s."""
+
+    def __init__(
+        self, folder: Path, rate: str, sli_command: str = "/bin/latency", *, canary: bool = False
+    ) -> None:
+        ways = {f"orders-{n}": WAYS[n % 3] for n in range(12)}
+        super().__init__(
+            folder,
+            ways,
+            rate,
+            limits=default_limits(),
+            cluster=FAST,
+            sli_command=sli_command,
+            canary=canary,
+        )
+        self.silent = False
+        self.figure = self._felt
+
+    def _felt(self, _objective: Objective) -> Figure:
+        rate = self.run.throttled.in_force.of(4)
+        return Figure(None, "no metrics") if self.silent else Figure((rate or 20 * MB) / MB)
+
+    @property
+    def held(self) -> list[int]:
+        return [event.rate for event in self.events if isinstance(event, RateHeld)]
+
+
+def test_the_rate_rises_to_what_the_objective_allows_and_stays_below_it(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "slo=latency<8")
+
+    run = story.played(until_s=500.0)
+
+    assert story.held[0] <= 2 * FLOOR
+    held = run.throttled.held_at
+    assert held is not None
+    assert 4 * MB <= held.rate <= 8 * MB
+    assert held.kept >= 0.95 * held.windows > 20
+    assert run.throttled.in_force.of(4) == held.rate
+
+
+def test_before_the_first_figure_and_while_there_is_none_it_is_the_least_rate(
+    tmp_path: Path,
+) -> None:
+    story = _Felt(tmp_path, "slo=latency<8")
+    story.silent = True
+
+    run = story.played(until_s=100.0)
+
+    assert run.throttled.in_force.of(4) == FLOOR
+    held = run.throttled.held_at
+    assert held is not None
+    assert held_text(held).startswith("1.0 MB/s into each broker: there is no figure: no metrics")
+
+
+def test_with_figures_by_broker_each_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "12MB,slo=latency<8")
+
+    def felt(_objective: Objective) -> Figure:
+        """Broker 4 feels three times as much as the others; leaders feel nothing."""
+        in_force = story.run.throttled.in_force
+        rates = {broker: (in_force.of(broker) or 0) / MB for broker in (4, 5, 6)}
+        return Figure(None, brokers={1: 0.0, 2: 0.0, 3: 0.0, **rates, 4: 3 * rates[4]})
+
+    story.figure = felt
+    run = story.played(until_s=200.0)
+
+    held = run.throttled.held_at
+    assert held is not None
+    assert MB < held.rates[4] <= 8 * MB / 3
+    assert 4 * MB <= held.rates[5] <= 8 * MB
+    assert {b: run.throttled.in_force.of(b) for b in (4, 5)} == {b: held.rates[b] for b in (4, 5)}
+    assert story.rates[4] == str(held.rates[4])
+    assert held.windows >= 10
+    assert held.kept >= 0.95 * held.windows
+
+
+def test_a_lower_throttle_stays_in_force(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "3MB,slo=latency<8")
+
+    run = story.played(until_s=300.0)
+
+    assert run.throttled.in_force.of(4) == 3 * MB
+
+
+def test_at_the_end_everything_is_put_back(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "slo=latency<30")
+    story.schedule(100.0, SetInbound("orders", 1_000.0))
+
+    run = story.to_the_end()
+
+    assert run.ended
+    assert settings_in(story.cluster) == {}
+
+
+def test_an_objective_is_changed_and_lifted_while_the_run_goes_on(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "slo=latency<2")
+    story.asked(100.0, SetThrottle(parse_throttle_rates("slo=latency<6")))
+    story.asked(300.0, SetThrottle(NO_THROTTLE))
+
+    run = story.played(until_s=320.0)
+
+    assert max(story.held) > 2.5 * MB
+    assert not run.throttled.in_force
+
+
+@pytest.mark.parametrize(
+    ("canary", "words"),
+    [
+        (False, "nothing measures the figure of latency<6. Use the canary (--canary)"),
+        (True, "the canary measures p50 to p99.9, and no latency"),
+    ],
+)
+def test_a_run_without_its_figure_takes_no_objective(
+    tmp_path: Path, *, canary: bool, words: str
+) -> None:
+    story = _Felt(tmp_path, "none", sli_command="", canary=canary)
+    story.asked(1.0, SetThrottle(parse_throttle_rates("slo=latency<6")))
+
+    story.played(until_s=10.0)
+
+    [answer] = [each.answer for each in story.answers if each.answer]
+    assert not answer.accepted
+    assert answer.words.startswith(words)
+
+
+def test_a_resumed_run_goes_on_at_its_rate(tmp_path: Path) -> None:
+    story = _Felt(tmp_path, "slo=latency<8")
+    before = story.played(until_s=300.0).throttled.held_at
+
+    run = story.resumed(until_s=340.0)
+
+    assert before is not None
+    assert run.throttled.held_at is not None
+    assert run.throttled.held_at.rate >= 0.8 * before.rate
+    assert run.throttled.held_at.windows >= before.windows

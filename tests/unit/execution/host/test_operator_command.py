@@ -1,4 +1,4 @@
-"""Commands of the operator: bounded in what they print, and gone when their engine is."""
+"""Commands of the operator's that a run starts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ktui.execution.host import operator_command
 from ktui.execution.host.operator_command import (
+    MOST_WAITING,
+    CommandProblem,
+    EventCommand,
     HelperThread,
+    WhileCommand,
     command_output,
     exit_text,
+    resolve_command,
     run_command,
 )
 from ktui.kafka.connection.secret import fetch_value
@@ -142,3 +152,240 @@ def test_a_helper_thread_that_died_or_could_not_begin_is_begun_again(
     assert helper.keep_alive() == ""
     assert caplog.messages == [f"the helper thread {first.name} has died, and is begun again"]
     assert threads.get() is not first
+
+
+def script(folder: Path, text: str) -> str:
+    """Return the command line of a Python program in a folder with a space in its name."""
+    folder = folder / "my scripts"
+    folder.mkdir(exist_ok=True)
+    path = folder / "page.py"
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(0o755)
+    return resolve_command(f"'{path}' 'a b'")
+
+
+def appending(to: Path) -> str:
+    return f"import sys\nopen({str(to)!r}, 'a').write(sys.argv[1] + ':' + sys.stdin.read())\n"
+
+
+def test_the_command_gets_each_notice_whole_and_in_order_without_a_shell(tmp_path: Path) -> None:
+    command = EventCommand(script(tmp_path, appending(tmp_path / "out")))
+    notices = [f"{n} $(touch {tmp_path}/never); {'x' * 100_000}\n" for n in range(3)]
+
+    for notice in notices:
+        command.send(notice.encode())
+
+    assert command.close(LONG_S) == []
+    assert (tmp_path / "out").read_text() == "".join(f"a b:{notice}" for notice in notices)
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_command_that_hangs_is_killed_with_its_children_and_reported(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    hanging = f"import os, time\nos.fork()\nfile = open({str(held)!r}, 'w')\ntime.sleep(600)\n"
+    command = EventCommand(script(tmp_path, hanging), timeout_s=3.0)
+
+    command.send(b"{}")
+    with held.open() as file:
+        file.read()  # ends once nothing of the command is left
+
+    assert command.close(LONG_S) == ["--on-event page.py took longer than 3 s and was killed"]
+
+
+def test_a_command_that_fails_is_reported_with_its_last_words_cleaned(tmp_path: Path) -> None:
+    failing = "import sys\nsys.exit('no route\\x1b[2J to the pager')\n"
+    command = EventCommand(script(tmp_path, failing))
+    command.send(b"{}")
+
+    (failure,) = command.close(LONG_S)
+
+    assert failure == "--on-event page.py ended with exit code 1: no route\\x1b[2J to the pager"
+
+
+def test_a_command_that_disappears_is_reported_and_raises_nothing(tmp_path: Path) -> None:
+    line = script(tmp_path, "")
+    (tmp_path / "my scripts" / "page.py").unlink()
+    command = EventCommand(line)
+    command.send(b"{}")
+
+    assert command.close(LONG_S) == ["--on-event page.py cannot be run: No such file or directory"]
+
+
+def test_a_failure_of_an_unknown_kind_is_reported_and_the_next_notice_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = EventCommand(script(tmp_path, appending(out)))
+
+    def breaks(*_: object, **__: object) -> str | None:
+        raise KeyError("odd")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(operator_command, "run_command", breaks)
+        command.send(b"first;")
+        assert command.close(LONG_S) == ["--on-event page.py failed: KeyError('odd')"]
+
+    command.send(b"second;")
+
+    assert command.close(LONG_S) == []
+    assert out.read_text() == "a b:second;"
+
+
+def test_notices_that_come_too_fast_are_dropped_oldest_first_and_counted(tmp_path: Path) -> None:
+    gate, out = tmp_path / "gate", tmp_path / "out"
+    os.mkfifo(gate)
+    command = EventCommand(
+        script(tmp_path, f"open({str(gate)!r}).read()\n{appending(out)}"), timeout_s=LONG_S
+    )
+
+    command.send(b"0;")
+    with gate.open("w"):  # the first one is being taken now
+        for n in range(1, MOST_WAITING + 4):
+            command.send(b"%d;" % n)
+    dropped = command.failures()
+    command.close(0.0)
+
+    assert dropped == ["--on-event page.py is too slow: 3 notices dropped, the oldest first"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "names no program"),
+        ("page 'it", "no closing quotation"),
+        ("no-such-program-here --now", "no-such-program-here: no such program"),
+        ("/", "no such program, or it may not be run"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(CommandProblem, match=why):
+        resolve_command(text)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"))))
+def test_arguments_reach_the_command_as_they_were_given(arguments: list[str]) -> None:
+    resolved = resolve_command(shlex.join([sys.executable, *arguments]))
+
+    assert shlex.split(resolved)[1:] == arguments
+
+
+class Check:
+    """A command that waits, each time it has begun, until the test lets it go on."""
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self._gate = path.with_suffix(".gate")
+        os.mkfifo(self._gate)
+        path.write_text(f"#!{sys.executable}\nopen({str(self._gate)!r}, 'w').close()\n{text}")
+        path.chmod(0o755)
+        self.command = resolve_command(f"'{path}'")
+
+    def runs(self) -> None:
+        """Let the run that has begun end, and wait until the next one has begun."""
+        for _ in range(2):
+            self._gate.read_text()
+
+
+@pytest.fixture
+def checks() -> Iterator[WhileCommand]:
+    checks = WhileCommand(every_s=0.0, timeout_s=60.0)
+    yield checks
+    checks.forbids("")
+
+
+def test_steps_may_begin_from_its_success_until_it_fails_and_again_after_that(
+    tmp_path: Path, checks: WhileCommand
+) -> None:
+    slow = tmp_path / "slow"
+    text = f"import os, sys\nif os.path.exists({str(slow)!r}):\n    sys.exit('p99 is 300 ms')\n"
+    check = Check(tmp_path / "check", text)
+
+    assert checks.forbids(check.command) == "--while check has not ended yet"
+    check.runs()
+    assert checks.forbids(check.command) is None
+    slow.touch()
+    check.runs()
+    why = checks.forbids(check.command)
+    assert why == "--while check ended with exit code 1: p99 is 300 ms"
+    slow.unlink()
+    check.runs()
+    assert checks.forbids(check.command) is None
+
+
+def test_one_that_hangs_is_killed_and_has_failed(tmp_path: Path) -> None:
+    checks = WhileCommand(every_s=0.0, timeout_s=0.5)
+    check = Check(tmp_path / "check", "import time\ntime.sleep(600)\n")
+    checks.forbids(check.command)
+
+    check.runs()
+
+    assert checks.forbids(check.command) == "--while check took longer than 0.5 s and was killed"
+    checks.forbids("")
+
+
+def test_another_command_begins_anew_and_none_forbids_nothing(
+    tmp_path: Path, checks: WhileCommand
+) -> None:
+    good, bad = Check(tmp_path / "good"), Check(tmp_path / "bad", "raise SystemExit(3)\n")
+    checks.forbids(good.command)
+    good.runs()
+
+    assert checks.forbids(bad.command) == "--while bad has not ended yet"
+    bad.runs()
+    assert checks.forbids(bad.command) == "--while bad ended with exit code 3"
+    assert checks.forbids("") is None
+
+
+def test_one_that_cannot_be_read_forbids_steps(checks: WhileCommand) -> None:
+    assert "closing quotation" in (checks.forbids("'open") or "")
+
+
+def test_a_command_that_cannot_be_run_has_failed(tmp_path: Path) -> None:
+    assert run_command([str(tmp_path / "gone")], 1.0) == "cannot be run: No such file or directory"
+
+
+def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run_again(
+    monkeypatch: pytest.MonkeyPatch, checks: WhileCommand
+) -> None:
+    ends: Queue[str | Exception | None] = Queue()
+    begun: Queue[None] = Queue()
+
+    def runs(*_: object) -> str | None:
+        begun.put(None)
+        end = ends.get()
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(operator_command, "run_command", runs)
+    checks.forbids("check")
+    begun.get()
+    for end, why in (
+        (None, None),
+        (
+            ValueError("40 is not a valid Signals"),
+            "failed: ValueError('40 is not a valid Signals')",
+        ),
+        (None, None),
+    ):
+        ends.put(end)
+        begun.get()
+        assert checks.forbids("check") == (why and f"--while check {why}")
+    checks.forbids("")
+    ends.put(None)
+
+
+def test_a_success_of_long_ago_lets_no_step_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = WhileCommand(every_s=5.0, timeout_s=10.0)
+    ended = threading.Event()
+    monkeypatch.setattr(operator_command, "run_command", lambda *_: ended.set())
+    checks.forbids("check")
+    ended.wait()
+    while checks.forbids("check") is not None:
+        pass
+    now_s = time.monotonic()
+
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 60.0)
+
+    assert checks.forbids("check") == "--while check has given no answer for 1m"
+    checks.forbids("")
