@@ -108,9 +108,20 @@ def summarise(played: Played) -> Summary:
     parts = [played.lasted_s * part / PARTS for part in range(1, PARTS)]
     fold = _Fold(played, parts)
     run, extra = fold.run, fold.extra
+    changes = (
+        f"after {as_duration((entry.at - played.began).total_seconds())}: "
+        f"{describe_event(entry.event)}"
+        for entry in played.entries
+        if isinstance(entry.event, LimitsChanged | ThrottleChanged | ScheduleChanged)
+    )
     concerned = {b for track in run.tracks.values() for b in (*track.original, *track.target)}
     return Summary(
-        settings=_settings(played, run),
+        settings=Settings(
+            limits=run.limits,
+            throttle=run.throttled.rates.typed,
+            schedule=run.schedule,
+            changes=tuple(changes),
+        ),
         time_s=played.lasted_s,
         ended_by=played.ended_by,
         why=tuple(_why_not_done(played, run)),
@@ -132,24 +143,6 @@ def summarise(played: Played) -> Summary:
         ),
         missed=played.missed,
     )
-
-
-def _settings(played: Played, run: Run) -> Settings:
-    changes = (
-        f"after {as_duration((entry.at - played.began).total_seconds())}: "
-        f"{describe_event(entry.event)}"
-        for entry in played.entries
-        if isinstance(entry.event, _CHANGES)
-    )
-    return Settings(
-        limits=run.limits,
-        throttle=run.throttled.rates.typed,
-        schedule=run.schedule,
-        changes=tuple(changes),
-    )
-
-
-_CHANGES = (LimitsChanged, ThrottleChanged, ScheduleChanged)
 
 
 class _Fold:

@@ -59,7 +59,16 @@ def simulated_tables(
     taken = computed_once(steps(events, folds, written[tables.STATES.name]))
     try:
         fitted = _fitted(written, taken)
-        yield tables.WHAT_IF, _what_if(written, fitted, asked)
+        of_runs = (tables.RUN_EVENTS, tables.RUNS, tables.BATCHES, tables.RATES)
+        yield (
+            tables.WHAT_IF,
+            what_if(
+                *(written[each.name] for each in of_runs),
+                models=fitted,
+                cells=asked.cells,
+                window_s=asked.window_s,
+            ),
+        )
         yield tables.INSIGHTS, _insights(written, taken, fitted)
     finally:
         forget(taken)
@@ -80,18 +89,6 @@ def _fitted(written: Mapping[str, DataFrame], taken: DataFrame) -> Models:
     flows = inflows(written[tables.INTAKES.name], runs)
     most = most_reassigning(written[tables.POLLS.name])
     return models(*fetch_fit_inputs(flows, taken, most, runs))
-
-
-def _what_if(written: Mapping[str, DataFrame], fitted: Models, asked: DerivedOptions) -> DataFrame:
-    return what_if(
-        written[tables.RUN_EVENTS.name],
-        written[tables.RUNS.name],
-        written[tables.BATCHES.name],
-        written[tables.RATES.name],
-        models=fitted,
-        cells=asked.cells,
-        window_s=asked.window_s,
-    )
 
 
 def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models) -> DataFrame:

@@ -120,12 +120,20 @@ def insights(of: Sources) -> list[ClusterInsights]:
     )
     advice = _by(found["advice"], "began_t", "run_id")
     parts: list[Mapping[str, dict[str, Any]]] = [
-        _by_cluster("pairs", _by(found["pairs"], "leader", "broker"), _pair),
+        _by_cluster(
+            "pairs",
+            _by(found["pairs"], "leader", "broker"),
+            lambda row: PairRate(row.leader, row.broker, _spread(row)),
+        ),
         _by_cluster("sizes", _by(found["sizes"], "size_class"), _size),
         _by_cluster("stalls", reversed(_by(found["stalls"], "seconds", "cause")), _stall),
         _by_cluster("eta", _by(found["eta"], "scope", "decile"), _eta_error),
         _by_cluster("advice", (row for row in advice if row.recommended), _advised),
-        _by_cluster("withheld", (row for row in advice if not row.recommended), _withheld),
+        _by_cluster(
+            "withheld",
+            (row for row in advice if not row.recommended),
+            lambda row: Withheld(**{name: row[name] for name in _ADVICE}),
+        ),
         _priors(found["rates"], found["steps"], of.curves),
     ]
     return [_assembled(row, parts) for row in _by(found["clusters"], "cluster_id")]
@@ -186,10 +194,6 @@ def _pairs(spans: DataFrame) -> DataFrame:
             F.sum("count").alias("count"),
         )
     )
-
-
-def _pair(row: Row) -> PairRate:
-    return PairRate(row.leader, row.broker, _spread(row))
 
 
 def _of_size(moves: DataFrame) -> DataFrame:
@@ -281,28 +285,20 @@ def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
     return rows.join(kept, ["cluster_id", "run_id"], "left_semi")
 
 
+_ADVICE = ("run", "run_id", "reason", "record")
+_SIMULATED = ("partitions", "bytes", "throttle", "predicted_s", "low_s", "high_s")
+"""What a row of WHAT_IF and the insights have by the same names."""
+
+
 def _advised(row: Row) -> RunAdvice:
     return RunAdvice(
-        run=row.run,
-        run_id=row.run_id,
-        partitions=row.partitions,
-        bytes=row["bytes"],
+        **{name: row[name] for name in (*_ADVICE, *_SIMULATED)},
         limits=limit_options(msgspec.json.decode(row.limits, type=Limits)),
-        throttle=row.throttle,
-        predicted_s=row.predicted_s,
-        low_s=row.low_s,
-        high_s=row.high_s,
         actual_s=row.took_s,
         driven_by=row.promises,
         held_out_error=row.error_held_out,
         assumed=tuple(row.assumed or ()),
-        reason=row.reason,
-        record=row.record,
     )
-
-
-def _withheld(row: Row) -> Withheld:
-    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason, record=row.record)
 
 
 def rows(made: Iterable[ClusterInsights]) -> Iterator[dict[str, str]]:

@@ -284,7 +284,7 @@ class SessionStream:
         """
         streams = [_decoded(content, self._cluster_id) for content in contents]
         place = self.place
-        for line, seen in heapq.merge(*streams, key=_seq):
+        for line, seen in heapq.merge(*streams, key=lambda decoded: decoded[0].seq):
             if place is not None and line.seq <= place.seq:
                 continue
             at, ms = (line.at, line.ms) if place is None else (place.at, place.ms)
@@ -315,10 +315,6 @@ def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observa
             except BrokenSequence:
                 follows = False
         yield line, seen
-
-
-def _seq(decoded: tuple[AnyLine, Observation | None]) -> int:
-    return decoded[0].seq
 
 
 FORMAT = f"3 of ktui {__version__}"

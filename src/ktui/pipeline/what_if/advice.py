@@ -91,7 +91,8 @@ def _fastest(played: Sequence[SimulatedCell], place: int) -> Advice:
         alike = [n for n in alike if played[n].predicted_s < own.took_s]
         reason = f"the gentlest of the fastest that hold {most} at most, as the run did"
     else:
-        alike = [n for n in held if _as_fast(played[n], own) and _gentler(played[n], own)]
+        as_fast = [n for n in held if played[n].predicted_s <= _ALIKE * own.took_s]
+        alike = [n for n in as_fast if _gentler(played[n], own)]
         reason = "as fast as the run, with less at once"
 
     if alike:
@@ -130,10 +131,6 @@ def _with_record(advice: Advice, others: Sequence[SimulatedCell], words: str) ->
 def recorded_with(cell: GridCell) -> str:
     """Return the options of `ktui start` for a run with the limits and the throttle of a cell."""
     return options_text(limit_options(cell.limits), cell.throttle.typed)
-
-
-def _as_fast(one: SimulatedCell, own: SimulatedCell) -> bool:
-    return one.predicted_s <= _ALIKE * own.took_s
 
 
 def _gentler(one: SimulatedCell, own: SimulatedCell) -> bool:

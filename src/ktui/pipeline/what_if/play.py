@@ -89,7 +89,8 @@ def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridC
     else:
         scaled = {name: of for name in _AT_ONCE if (of := getattr(limits, name)) is not None}
     replicas = dict.fromkeys((limits.replicas, 1, None))
-    throttle = own.throttle or ThrottleRates(_two_digits(bytes_s))
+    # rounded to two digits, as an operator would type it
+    throttle = own.throttle or ThrottleRates(max(1, int(float(f"{bytes_s:.1e}"))))
     throttles = [_times(throttle, factor) for factor in FACTORS if own.throttle or factor < 1]
     each = [
         msgspec.structs.replace(
@@ -108,11 +109,6 @@ def _times(rates: ThrottleRates, factor: Fraction) -> ThrottleRates:
 
     brokers = tuple(BrokerRate(each.broker, times(each.bytes_s)) for each in rates.brokers)
     return ThrottleRates(times(rates.every), brokers, times(rates.budget))
-
-
-def _two_digits(bytes_s: float) -> int:
-    """Return a rate rounded to two digits, as an operator would type it; at least 1."""
-    return max(1, int(float(f"{bytes_s:.1e}")))
 
 
 def read_grid(path: Path) -> tuple[GridCell, ...]:

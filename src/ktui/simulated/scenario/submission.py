@@ -46,7 +46,14 @@ async def submit_plan(
 async def _set_throttles(plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
     if plan.throttle is None:
         return ()
-    changes = _throttles(_adding(plan, _current(spec)), int(plan.throttle))
+    current = _current(spec)
+    adding = [
+        Replica(tp, broker)
+        for tp, target in plan.targets.items()
+        for broker in target
+        if broker not in current[tp]
+    ]
+    changes = _throttles(adding, int(plan.throttle))
     return tuple(_refused(await writer.alter_configs(changes)))
 
 
@@ -56,15 +63,6 @@ def _current(spec: ClusterSpec) -> Mapping[TopicPartition, tuple[int, ...]]:
         for topic in spec.topics
         for number, replicas in enumerate(topic.replicas)
     }
-
-
-def _adding(plan: ScenarioPlan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
-    return [
-        Replica(tp, broker)
-        for tp, target in plan.targets.items()
-        for broker in target
-        if broker not in current[tp]
-    ]
 
 
 def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
