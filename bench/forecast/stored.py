@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.forecast import real_runs, simulated
 from bench.forecast.real_runs import Kind, Machine
-from ktui.pipeline.forecast.replay import DecodedPoll, session_events
+from ktui.pipeline.forecast.replay import DecodedPoll, SessionStream
 from ktui.recording.lines import RunLine
 from ktui.recording.reading import find_sessions
 
@@ -34,7 +34,7 @@ class StoredRun(NamedTuple):
         if len(sessions) != 1:
             raise SystemExit(f"not measured: {len(sessions)} sessions in {self.folder}, not one")
         contents = [path.read_bytes() for path in sessions[0].files]
-        return session_events(contents, sessions[0].head.cluster_id)
+        return SessionStream(sessions[0].head.cluster_id).events(contents)
 
 
 class RunSet(NamedTuple):

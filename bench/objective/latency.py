@@ -41,7 +41,7 @@ from ktui.quantities import as_rate
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from ktui.simulated.producers import LatencyModel, Producers, all_took_s, latency, rank
+from ktui.simulated.producers import LatencyModel, Producers, latency, rank
 
 ROUNDS = 2
 BROKERS = 6
@@ -168,7 +168,8 @@ def modelled(rate: int | None, model: LatencyModel, capacity: float) -> Felt:
         rate == 0 or len(cluster.controller.reassigning) == PARTITIONS
     ):
         copied, seconds = pass_s(1.0), seconds + 1
-    took = all_took_s(list(producers.seconds)[int(_SETTLED_S) :])
+    felt = list(producers.seconds)[int(_SETTLED_S) :]
+    took = [r.took_s for second in felt for records in second.records.values() for r in records]
     return Felt(rate, rank(took, 50), rank(took, 99), (copied - began) / seconds / BROKERS)
 
 

@@ -96,9 +96,6 @@ _BY_NUMBER = MappingProxyType({error.number: error for error in KafkaError})
 _BY_NAME = MappingProxyType({error.value: error for error in KafkaError})
 
 
-DENIALS = tuple(error for error in KafkaError if Means.DENIED in error.means)
-
-
 def error_of(code: int | str | None) -> KafkaError | None:
     """Return the error with this number or name; None for success, and for one not in the table."""
     if isinstance(code, int):

@@ -23,7 +23,8 @@ from ktui.cluster.broker import (
     online_brokers,
 )
 from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import Failure
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 
 
@@ -144,6 +145,15 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
     settings: Mapping[ConfigResource, Mapping[str, Setting]]
     failures: Mapping[ConfigResource, str] = msgspec.field(default_factory=dict)
     """The reason why a resource is missing, in one line."""
+    errors: Mapping[ConfigResource, KafkaError] = msgspec.field(default_factory=dict)
+    """Kafka's error for each of them, where it is in the table."""
+
+    @classmethod
+    def failed(cls, resources: Iterable[ConfigResource], error: ClusterError) -> SettingsAnswer:
+        """Return the answer where the request as a whole has failed."""
+        failures = dict.fromkeys(resources, str(error))
+        denied = failures if isinstance(error, NotAuthorized) else ()
+        return cls({}, failures, dict.fromkeys(denied, KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
 
 class ClusterReader(Protocol):

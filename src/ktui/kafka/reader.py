@@ -28,7 +28,6 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
-from ktui.kafka.requests import groups as coordinated
 from ktui.kafka.requests import metadata, reassignments
 from ktui.kafka.requests.metadata import UpToDateBrokers
 from ktui.kafka.requests.reassignments import RulesInForce
@@ -180,6 +179,8 @@ class KafkaReader:
         return settings.broker_config(result)
 
     async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        from ktui.kafka.requests import groups as coordinated  # noqa: PLC0415 - slow to import
+
         if kind is not CoordinatorKind.TRANSACTION:
             answer = await self._once_loaded(_GROUPS, coordinated.groups_request, broker)
             if kind is CoordinatorKind.GROUP:
@@ -193,6 +194,8 @@ class KafkaReader:
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)
 
     async def _share_state(self, broker: int, groups: Collection[str]) -> CoordinatedIds:
+        from ktui.kafka.requests import groups as coordinated  # noqa: PLC0415 - the same
+
         if not groups:
             return CoordinatedIds(())
         request = partial(coordinated.share_state_request, groups)
@@ -234,7 +237,8 @@ class KafkaReader:
         answers = await asyncio.gather(*calls)
         found = {r: theirs for answer in answers for r, theirs in answer.settings.items()}
         failures = {r: why for answer in answers for r, why in answer.failures.items()}
-        return SettingsAnswer(found, failures)
+        errors = {r: error for answer in answers for r, error in answer.errors.items()}
+        return SettingsAnswer(found, failures, errors)
 
     async def _caught_up(self) -> UpToDateBrokers | None:
         try:
@@ -250,7 +254,7 @@ class KafkaReader:
             if caught_up is not None:
                 await caught_up.wait_for(broker)
         except ClusterError as error:
-            return SettingsAnswer({}, {resource: str(error)})
+            return SettingsAnswer.failed([resource], error)
         ask = partial(self._wire.ask, _BROKER_CONFIG, broker=broker)
         return await settings.read_settings(ask, [resource], names)
 

@@ -14,7 +14,7 @@ from ktui.cluster.permissions import CanaryObstacles, Permissions
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.host.catalog import find_movers, refuse_second_throttle, unfinished_runs
+from ktui.execution.host.catalog import movers_of, refuse_second_throttle, unfinished_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
@@ -98,11 +98,11 @@ class FactReader(msgspec.Struct, frozen=True, kw_only=True):
         measures = throttles and not _refused(permitted, obstacles, need, canary)
         seen = await take_snapshot(self.reader, plan, self.clock if measures else None)
         cluster_id = seen.cluster_id
-        if seen.listed:
-            movers = await asyncio.to_thread(find_movers, self.state, cluster_id, joins)
-            seen = msgspec.structs.replace(seen, movers=movers)
         starts_later = self.standing is not None and not joins
         runs = await asyncio.to_thread(lambda: list(unfinished_runs(self.state, cluster_id)))
+        if seen.listed:
+            movers = movers_of((run for run, _ in runs), joins)
+            seen = msgspec.structs.replace(seen, movers=movers)
         others = [(run, owner) for run, owner in runs if run.exported is None and run.name != joins]
         found = [
             _live(run) if owner is not None else _waiting(run, plan)

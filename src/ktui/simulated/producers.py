@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -220,11 +220,6 @@ def percentiles_s(seconds: Sequence[Second], percent: float) -> Mapping[int, flo
         for broker, records in second.records.items():
             of.setdefault(broker, []).extend(record.machine_s for record in records)
     return {broker: rank(took, percent) for broker, took in of.items()}
-
-
-def all_took_s(seconds: Iterable[Second]) -> list[float]:
-    """Return how long the records of all brokers took, in seconds, with the waits."""
-    return [r.took_s for second in seconds for records in second.records.values() for r in records]
 
 
 def rank(values: Sequence[float], percent: float) -> float:

@@ -246,20 +246,22 @@ class SimulatedReader:
     ) -> SettingsAnswer:
         described: dict[ConfigResource, Mapping[str, Setting]] = {}
         failures: dict[ConfigResource, str] = {}
+        errors: dict[ConfigResource, KafkaError] = {}
         for resource in sorted(set(resources)):
             try:
                 await self._permit(resource)
             except ClusterError as error:
-                failures[resource] = str(error)
+                failed = SettingsAnswer.failed([resource], error)
+                failures, errors = {**failures, **failed.failures}, {**errors, **failed.errors}
                 continue
             found = self._cluster.controller.configs.described(resource)
             if found is None:
-                failures[resource] = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+                failures[resource] = errors[resource] = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
             elif names:
                 described[resource] = {name: found[name] for name in names if name in found}
             else:
                 described[resource] = {name: s for name, s in found.items() if s.own is not None}
-        return SettingsAnswer(described, failures)
+        return SettingsAnswer(described, failures, errors)
 
     async def _permit(self, resource: ConfigResource) -> None:
         if resource.scope is ConfigScope.BROKER:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from ktui.cli.output.event_json import engine_died_json, notice_json
 from ktui.cluster.clock import Clock
@@ -29,7 +29,7 @@ from ktui.execution.time_left.copy_progress import Timelines
 log = logging.getLogger(__name__)
 
 
-class RunNotices:
+class RunNotices(AbstractContextManager["RunNotices", None]):
     """The notices of a run, from the moment at which its engine has a command for them."""
 
     def __init__(self, clock: Clock) -> None:
@@ -55,9 +55,6 @@ class RunNotices:
         failures = [] if self._command is None else self._command.failures()
         return [EventCommandFailed(reason=reason) for reason in failures]
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -78,7 +75,7 @@ _MODE = 0o644  # for a collector, which is another user
 _LAST_S = 5.0  # seconds that the last write gets when the engine ends
 
 
-class RunMetrics:
+class RunMetrics(AbstractContextManager["RunMetrics", None]):
     """The metrics of a run, written now and then by a thread: a slow disk slows no run."""
 
     def __init__(self, clock: Clock) -> None:
@@ -120,9 +117,6 @@ class RunMetrics:
             return
         self._written_s = self._clock.monotonic()
         self._write(timelines, up=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

@@ -273,7 +273,9 @@ async def _set_now(
     }
     down = sorted(cluster.brokers.keys() - cluster.online)
     unread = dict.fromkeys(map(broker_resource, down), "it is down")
-    unread |= {r: why for r, why in answer.failures.items() if not why.startswith(_NO_TOPIC)}
+    unread |= {
+        r: why for r, why in answer.failures.items() if answer.errors.get(r) not in _NO_TOPIC
+    }
     return found, unread
 
 

@@ -11,13 +11,13 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
-from ktui.cli.output.json_form import encode, list_json
 from ktui.cli.output.table import table
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.json_text import encode
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline
 from ktui.tui.draw.format import as_bytes, as_messages, as_share
@@ -55,6 +55,8 @@ def command(
     if kafka_json:
         click.echo(encode(_plan(timelines)))
     elif json:
+        from ktui.cli.output.json_form import list_json  # noqa: PLC0415 - a table needs none of it
+
         click.echo(encode(list_json(observation, timelines)))
     else:
         _print_table(observation, timelines, filtered=bool(topics or chosen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -48,7 +48,7 @@ def refuse_second_throttle(
                 f"throttle: {_lift_throttle(run)}"
             )
         brokers = run.throttled.brokers
-        if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
+        if owner is None and brokers and not (resumed and stands):
             raise RunRefused(
                 f"run {run.name} has left its rate on {join_named('broker', brokers, most=8)}, and "
                 "has no engine. A broker has only one rate, so two runs would overwrite "
@@ -73,10 +73,6 @@ def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[
             yield run.name, name_resources(left)
 
 
-def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
-    return bool(run.throttled.brokers) and not resumed
-
-
 def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
     """Yield a cluster's readable runs that have not ended, each with its owner, if any."""
     for follower, owner in unfinished_journals(state_dir, cluster_id):
@@ -88,10 +84,16 @@ def unfinished_journals(
     state_dir: StateDir, cluster_id: str
 ) -> Iterator[tuple[RunFollower, Holder | None]]:
     """Yield the journals of the same runs, to be followed further; the caller closes each."""
+    return _journals(state_dir, cluster_id, with_ended=False)
+
+
+def _journals(
+    state_dir: StateDir, cluster_id: str, *, with_ended: bool
+) -> Iterator[tuple[RunFollower, Holder | None]]:
     for folder in state_dir.run_dirs():
         try:
             owner = holder(folder)
-            if _ended(folder):
+            if not with_ended and _ended(folder):
                 continue
             follower = RunFollower(folder.journal)
         except RunProblem:
@@ -214,11 +216,8 @@ class OtherRuns:
 
     def movers(self) -> Movers:
         """A run that cannot be read moves none."""
-        movers: dict[TopicPartition, str] = {}
         with self._lock:
-            for folder, run in self._unfinished():
-                movers |= dict.fromkeys((*run.tracks_in_flight, *run.cancelling), folder.name)
-        return movers
+            return movers_of(run for _, run in self._unfinished())
 
     def alive(self) -> list[OtherRun]:
         """Return those that live or wait to be resumed, the live ones first, by name."""
@@ -259,12 +258,9 @@ class OtherRuns:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._close_all()
-
-    def _close_all(self) -> None:
-        for follower in self._followers.values():
-            follower.close()
-        self._followers.clear()
+            for follower in self._followers.values():
+                follower.close()
+            self._followers.clear()
 
 
 def _other_run(folder: RunDir, run: Run) -> OtherRun | None:
@@ -292,11 +288,17 @@ def _other_run(folder: RunDir, run: Run) -> OtherRun | None:
 
 def find_movers(state: StateDir, cluster_id: str, but: str = "") -> Movers:
     """Return which run of a state directory moves which partition of a cluster now."""
-    runs = OtherRuns(state, cluster_id, but)
-    try:
-        return runs.movers()
-    finally:
-        runs.close()
+    return movers_of((run for run, _ in unfinished_runs(state, cluster_id)), but)
+
+
+def movers_of(runs: Iterable[Run], but: str = "") -> Movers:
+    """Return which of some runs moves which partition now."""
+    return {
+        tp: run.name
+        for run in runs
+        if run.name != but
+        for tp in (*run.tracks_in_flight, *run.cancelling)
+    }
 
 
 class LateRequest(msgspec.Struct, frozen=True, order=True):
@@ -316,11 +318,13 @@ def late_requests(
         return []
     left: list[Run] = []
     ours: set[TopicPartition] = set()
-    for run, live in _runs(state_dir, cluster_id):
-        if live:
-            ours |= run.tracks_in_flight.keys() | run.cancelling.keys()
-        else:
+    for follower, owner in _journals(state_dir, cluster_id, with_ended=True):
+        with follower:
+            run = follower.run
+        if owner is None:
             left.append(run)
+        else:
+            ours |= run.tracks_in_flight.keys() | run.cancelling.keys()
     return sorted(
         late
         for run in left
@@ -337,16 +341,3 @@ def _as_late(run: Run, tp: TopicPartition, reassignment: Reassignment) -> LateRe
     if track.state.ended and not track.open_alter:  # its request was answered, and is over
         return None
     return LateRequest(tp, run.name, track.sent, run.ended)
-
-
-def _runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, bool]]:
-    for folder in state_dir.run_dirs():
-        try:
-            live = holder(folder) is not None
-            with RunFollower(folder.journal) as follower:
-                follower.refresh()
-        except RunProblem:
-            continue
-        started = follower.run.started
-        if started is not None and started.cluster_id == cluster_id:
-            yield follower.run, live

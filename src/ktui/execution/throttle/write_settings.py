@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.kafka_error import DENIALS, KafkaError, Means, means
+from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ownership import Guard, Unguarded
 from ktui.cluster.ports import (
@@ -150,10 +150,10 @@ class SettingsWriter:
             self._rest(resources)
             return {}
         self._rest(answer.failures)
-        denials = (why for why in answer.failures.values() if any(d in why for d in DENIALS))
-        self.denied = self.denied or next(denials, "")
-        for resource, why in answer.failures.items():
-            if means(why.partition(":")[0], Means.ABSENT):
+        for resource, code in answer.errors.items():
+            if means(code, Means.DENIED):
+                self.denied = self.denied or answer.failures[resource]
+            elif means(code, Means.ABSENT):
                 self._forget(resource)
         found = answer.settings
         return {(r, name): found[r].get(name) for r, name in keys if r in found}

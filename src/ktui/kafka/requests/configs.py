@@ -11,6 +11,7 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest, IncrementalAlte
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import ClusterError
+from ktui.cluster.kafka_error import KafkaError, error_of
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
@@ -89,9 +90,10 @@ async def read_settings(
     try:
         answer = await ask(partial(_describe_request, scopes, list(names) or None))
     except ClusterError as error:
-        return SettingsAnswer({}, dict.fromkeys(resources, str(error)))
+        return SettingsAnswer.failed(resources, error)
     settings: dict[ConfigResource, Mapping[str, Setting]] = {}
     failures: dict[ConfigResource, str] = {}
+    errors: dict[ConfigResource, KafkaError] = {}
     for result in answer.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
         if result.error_code:
@@ -99,9 +101,11 @@ async def read_settings(
             failures[resource] = error_codes.describe_refusal(
                 result.error_code, result.error_message, needs
             )
+            if (known := error_of(result.error_code)) is not None:
+                errors[resource] = known
         else:
             settings[resource] = _present_settings(result, names)
-    return SettingsAnswer(settings, failures)
+    return SettingsAnswer(settings, failures, errors)
 
 
 def permission_target(resource: ConfigResource) -> str:

@@ -296,11 +296,6 @@ class SessionStream:
                 yield DecodedPoll(line.seq, t, seen)
 
 
-def session_events(contents: Iterable[bytes], cluster_id: str) -> Iterator[DecodedPoll | RunLine]:
-    """Yield polls and events of runs from all segments of a session."""
-    return SessionStream(cluster_id).events(contents)
-
-
 def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observation | None]]:
     decoder, last, follows = Decoder(cluster_id), -1, True
     for read in read_lines(content):
