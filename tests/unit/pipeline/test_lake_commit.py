@@ -24,7 +24,6 @@ from ktui.pipeline.forecast.replay import (
     SessionStream,
     decode_state,
     encode_state,
-    session_events,
 )
 from ktui.pipeline.ingest.segments import with_checksums, without_copies
 from ktui.pipeline.lake.files import FileState, ListedFile, LocalFiles, local_path
@@ -260,7 +259,7 @@ def test_sessions_cut_in_the_middle_of_moves_have_the_forecasts_of_whole_ones(
     ends = 0
     for tape in tapes:
         segments = cut(tape, items=20)
-        events = session_events(segments, tape.cluster_id)
+        events = SessionStream(tape.cluster_id).events(segments)
         at_once = list(EtaReplay().replay(events))
         assert list(one_by_one(segments, tape.cluster_id)) == at_once
         ends += sum(isinstance(each, CaughtUp) for each in at_once)

@@ -37,7 +37,7 @@ from ktui.pipeline.forecast.replay import (
     DecodedPoll,
     EtaReplay,
     Forecast,
-    session_events,
+    SessionStream,
 )
 from ktui.pipeline.lake.files import ListedFile
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
@@ -202,7 +202,7 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def forecasts(segments: list[bytes]) -> list[Settled]:
-    return settled(session_events(segments, "simulated"))
+    return settled(SessionStream("simulated").events(segments))
 
 
 def settled(events: Iterable[DecodedPoll | RunLine]) -> list[Settled]:
@@ -257,7 +257,7 @@ def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Settled
 
 
 def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> None:
-    events = list(session_events(segments, "simulated"))
+    events = list(SessionStream("simulated").events(segments))
     half = events[: len(events) // 2]
     forecasts = settled(half)
     ended = {(each.topic, each.partition) for each in of(PARTITION, forecasts)}
@@ -267,13 +267,13 @@ def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> Non
 def test_segments_in_any_order_and_duplicated_give_the_same_forecasts(
     segments: list[bytes], forecasts: list[Settled]
 ) -> None:
-    again = settled(session_events([*segments, *segments[::-1]], "simulated"))
+    again = settled(SessionStream("simulated").events([*segments, *segments[::-1]]))
     assert again == forecasts
 
 
 def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[bytes]) -> None:
     events = []
-    for each in session_events(segments, "simulated"):
+    for each in SessionStream("simulated").events(segments):
         strange = isinstance(each, RunLine) and each.entry == 3
         raw = msgspec.Raw(b'{"event": "of a newer ktui"}')
         events.append(msgspec.structs.replace(each, event=raw) if strange else each)
@@ -285,7 +285,7 @@ def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[b
 def test_a_run_leaves_the_state_ten_minutes_after_its_end_and_comes_back_with_its_events(
     segments: list[bytes],
 ) -> None:
-    events = list(session_events(segments, "simulated"))
+    events = list(SessionStream("simulated").events(segments))
     polls = [each for each in events if isinstance(each, DecodedPoll)]
     replay = EtaReplay()
     list(replay.replay(events))
