@@ -154,30 +154,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return cell, self.full.sentence(self.letter, full, size)
 
 
-def _moves_leader(of: Demand) -> Iterable[tuple[Place, int]]:
-    return ((None, 1),) if of.moves_leader else ()
-
-
-def _adds(of: Demand) -> Iterable[tuple[Place, int]]:
-    return ((None, of.adds),) if of.adds else ()
-
-
-def _adds_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
-    return [(broker, 1) for broker in of.brokers]
-
-
-def _sends(of: Demand) -> Iterable[tuple[Place, int]]:
-    return ((of.leader, of.adds),) if of.leader is not None else ()
-
-
-def _adds_in_racks(of: Demand) -> Iterable[tuple[Place, int]]:
-    return [(rack, 1) for rack in of.racks]
-
-
-def _bytes(of: Demand) -> Iterable[tuple[Place, int]]:
-    return ((None, of.adds * of.weight),) if of.adds else ()
-
-
 def _bytes_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
     received = [(broker, of.weight) for broker in of.brokers]
     return received if of.leader is None else [(of.leader, of.adds * of.weight), *received]
@@ -208,7 +184,7 @@ NUMBERS: Mapping[str, Limit] = {
         meaning="leader movements in flight",
         kip="reassignment.parallel.leader.movements",
         at=(At.CLUSTER,),
-        costs=_moves_leader,
+        costs=lambda of: ((None, 1),) if of.moves_leader else (),
         binds_urgent=True,
         full=FullWords("Its next step moves its leader", "leader movement", "be in flight"),
     ),
@@ -217,7 +193,7 @@ NUMBERS: Mapping[str, Limit] = {
         meaning="replicas being added in the cluster",
         kip="reassignment.max.concurrent.replica.movements",
         at=(At.CLUSTER,),
-        costs=_adds,
+        costs=lambda of: ((None, of.adds),) if of.adds else (),
         counts_others=True,
         may_exceed=True,
         bounds_copies=True,
@@ -228,7 +204,7 @@ NUMBERS: Mapping[str, Limit] = {
         letter="B",
         meaning="replicas being added on one broker",
         at=(At.RECEIVER,),
-        costs=_adds_at_brokers,
+        costs=lambda of: [(broker, 1) for broker in of.brokers],
         counts_others=True,
         binds_urgent=True,
         bounds_copies=True,
@@ -246,7 +222,7 @@ NUMBERS: Mapping[str, Limit] = {
         letter="S",
         meaning="replicas being copied from one leader",
         at=(At.LEADER,),
-        costs=_sends,
+        costs=lambda of: ((of.leader, of.adds),) if of.leader is not None else (),
         counts_others=True,
         may_exceed=True,
         bounds_copies=True,
@@ -275,7 +251,7 @@ NUMBERS: Mapping[str, Limit] = {
         letter="V",
         meaning="bytes being copied in the cluster",
         at=(At.CLUSTER,),
-        costs=_bytes,
+        costs=lambda of: ((None, of.adds * of.weight),) if of.adds else (),
         in_bytes=True,
         bounds_copies=True,
         replaces_default=True,
@@ -303,7 +279,7 @@ NUMBERS: Mapping[str, Limit] = {
         letter="Z",
         meaning="partitions with a replica being added in one rack",
         at=(At.RACK,),
-        costs=_adds_in_racks,
+        costs=lambda of: [(rack, 1) for rack in of.racks],
         counts_others=True,
         bounds_copies=True,
         full=FullWords(
@@ -345,32 +321,20 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits in force; None means no limit. Counts are at least 1."""
+    """The limits in force: `NUMBERS` says what each counts. None is no limit; counts are from 1."""
 
     replicas: int | None = None
-    """R: replicas of one partition being added at once (reassignment.parallel.replica.count)."""
     partitions: int | None = None
-    """P: partitions begun and not ended (reassignment.parallel.partition.count)."""
     leader_movements: int | None = None
-    """L: leader movements in flight (reassignment.parallel.leader.movements)."""
     replica_movements: int | None = None
-    """M: replicas being added in the cluster (reassignment.max.concurrent.replica.movements)."""
     per_broker: int | None = None
-    """B: replicas being added on one broker."""
     per_leader: int | None = None
-    """S: replicas being copied from one leader."""
     cuts_per_minute: int | None = None
-    """K: steps begun within a minute that raise a leader epoch, as every last step does."""
     bytes_in_flight: int | None = None
-    """V: bytes of replicas being added in the cluster, from which on no further step adds."""
     bytes_per_broker: int | None = None
-    """W: bytes of replicas being copied to and from one broker, from which on nothing more is."""
     per_rack: int | None = None
-    """Z: partitions with a replica being added in one rack."""
     extra_replicas: int | None = None
-    """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
-    cut_together: int | None = None
-    """C: partitions cut in one request; None means as many as P, or up to 100. Gentle only."""
+    cut_together: int | None = None  # None means as many as P, or up to 100
     shape: Shape = Shape.GENTLE
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
