@@ -16,7 +16,7 @@ def united(times: Iterable[Time], most: int = MOST) -> list[Time]:
     for first, last in sorted(times, key=lambda time: time[0]):
         if found and (found[-1][1] is None or first <= found[-1][1]):
             before, until = found[-1]
-            found[-1] = before, _later(until, last)
+            found[-1] = before, None if until is None or last is None else max(until, last)
         else:
             found.append((first, last))
     while len(found) > most:
@@ -24,7 +24,3 @@ def united(times: Iterable[Time], most: int = MOST) -> list[Time]:
         least = gaps.index(min(gaps))
         found[least : least + 2] = [(found[least][0], found[least + 1][1])]
     return found
-
-
-def _later(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)

@@ -111,13 +111,10 @@ class Recorder:
         session = self._session
         if session is not None:
             self._try(lambda: session.write(line))
-        elif self.problem is None and not (
-            isinstance(line, LostPollLine) and self._too_many_lost()
-        ):
-            self._held.append(line)
-
-    def _too_many_lost(self) -> bool:
-        return sum(isinstance(line, LostPollLine) for line in self._held) >= MOST_LOST_HELD
+        elif self.problem is None:
+            lost = sum(isinstance(each, LostPollLine) for each in (*self._held, line))
+            if lost <= MOST_LOST_HELD or not isinstance(line, LostPollLine):
+                self._held.append(line)
 
     def _session_on(self, cluster_id: str) -> SessionWriter:
         if self._session is not None:

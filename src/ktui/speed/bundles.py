@@ -80,7 +80,7 @@ def simulate_in_bundles(
 ) -> SimulatedOutcome:
     """Simulate a run of `wanted`, online and in sync, in a time that does not grow with them."""
     together = go_together([one.size for one in wanted], limits)
-    bundles, written = bundled(wanted, _size, _onto), dict(inbound or {})
+    bundles, written = bundled(wanted, lambda one: one.size, _onto), dict(inbound or {})
     others = {each.one.tp: each.others for each in bundles if each.others}
     parts = []
     for each in bundles:
@@ -134,10 +134,6 @@ def simulate_stand_ins(
     )
     run = simulate_rest_of_run(left, limits, beside, _StandInCopies(rates, stand), inbound=inbound)
     return msgspec.structs.replace(run, waiting_s=max(run.waiting_s, least_s - run.copying_s))
-
-
-def _size(one: WantedPartition) -> int:
-    return one.size
 
 
 def _onto(one: WantedPartition) -> Onto:

@@ -116,10 +116,6 @@ class Estimate:
         self._memory = EstimateMemory() if memory is None else memory
         self._forecast = TimeLeftForecast(run, self._memory.prior, self._memory.forecast)
 
-    @property
-    def memory(self) -> EstimateMemory:
-        return self._memory
-
     def time_needed(self) -> TimeNeeded:
         return self._forecast.time_needed()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 
@@ -67,7 +67,8 @@ def scope_of(placement: Placement, plan: Plan | None) -> Scope:
             for topic, states in by_topic.items()
             if any(not touched.isdisjoint(state.replicas) for state in states)
         }
-        brokers = touched & placement.brokers | _brokers_of_plan(by_topic.values())
+        theirs = {b for states in by_topic.values() for state in states for b in state.replicas}
+        brokers = touched & placement.brokers | theirs
     incomplete = tuple(topic for topic, states in by_topic.items() if not _whole(states))
     whole = {topic: tuple(s) for topic, s in by_topic.items() if topic not in incomplete}
     scope = Scope(whole, tuple(sorted(brokers)), incomplete)
@@ -90,10 +91,6 @@ def _touched(plan: Plan, known: Mapping[TopicPartition, PartitionState]) -> set[
         state = known.get(target.tp)
         touched.update(target.replicas, () if state is None else state.replicas)
     return touched
-
-
-def _brokers_of_plan(topics: Iterable[Iterable[PartitionState]]) -> set[int]:
-    return {broker for states in topics for state in states for broker in state.replicas}
 
 
 def _whole(states: list[PartitionState]) -> bool:
