@@ -21,9 +21,7 @@ from hypothesis import HealthCheck, settings
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
 from support import groups
-from support.kafka.labs import a_lab
-from support.kafka.log_dirs import SOON
-from support.kafka.outage import Outage
+from support.kafka.labs import SOON, Outage, a_lab
 
 _DURATIONS = Path(__file__).parent / "out" / "durations.json"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own in it

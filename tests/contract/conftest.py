@@ -8,9 +8,7 @@ import pytest
 
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from support.contract.real_world import RealWorld
-from support.contract.simulated_world import SIMULATED, SimulatedWorld
-from support.contract.world import World
+from support.contract.world import SIMULATED, RealWorld, SimulatedWorld, World
 
 AnyWorld = RealWorld | SimulatedWorld
 Make = Callable[[], AnyWorld]

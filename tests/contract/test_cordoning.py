@@ -16,16 +16,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
-from support.contract.world import (
-    World,
-    alter,
-    change,
-    hold_back,
-    let_go,
-    setting,
-    settled,
-    until,
-)
+from support.contract.world import World, alter, change, hold_back, let_go, setting, settled, until
 
 BROKER = 4
 NO_CORDON = ("3.9", "4.0", "4.1", "4.2")

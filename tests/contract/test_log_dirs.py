@@ -12,9 +12,17 @@ from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import LOG_DIR_RATE
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from support.contract.real_world import RealWorld
-from support.contract.simulated_world import SimulatedWorld
-from support.contract.world import World, alter, change, setting, settled, state, until
+from support.contract.world import (
+    RealWorld,
+    SimulatedWorld,
+    World,
+    alter,
+    change,
+    setting,
+    settled,
+    state,
+    until,
+)
 
 MESSAGES, SIZE = 4_000, 1_000
 

@@ -25,7 +25,7 @@ from ktui.cluster.ownership import (
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from support.contract.world import World, until
-from support.journals.owners import SINCE, Owners, owner
+from support.journals.journals import SINCE, Owners, owner
 
 ADA, BOB = owner("ada"), owner("bob", run="payments")
 

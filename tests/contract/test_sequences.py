@@ -8,14 +8,10 @@ from collections.abc import Sequence as Many
 import pytest
 
 from ktui.lab.layout import VERSIONS, Lab
-from support.contract.chosen_sequences import CORDON, ONE_OUTAGE
-from support.contract.real_sequences import play_on
-from support.contract.real_stage import without_leader_rebalance
-from support.contract.sequence_differences import differences
-from support.contract.sequence_maker import make
-from support.contract.sequence_runner import batches, play
-from support.contract.sequences import SCHEMA_VERSION, SEED, Played, Recording, load
-from support.contract.simulated_stage import SimulatedStage
+from support.contract.real_stage import play_on, without_leader_rebalance
+from support.contract.sequence_maker import CORDON, ONE_OUTAGE, make
+from support.contract.sequence_runner import SimulatedStage, batches, play
+from support.contract.sequences import SCHEMA_VERSION, SEED, Played, Recording, differences, load
 
 
 @pytest.fixture(params=VERSIONS)

@@ -13,9 +13,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, broker_resource
 from ktui.simulated import layout
-from support.contract.simulated_world import SimulatedWorld
-from support.contract.world import World, alter, state, until
-from support.kafka.outage import Outage
+from support.contract.world import SimulatedWorld, World, alter, state, until
+from support.kafka.labs import Outage
 
 BROKER = 4
 Kill = Callable[[int], None]

@@ -15,8 +15,8 @@ from ktui.lab import readiness
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
-from support.contract.real_world import RealWorld
-from support.journals.owners import release
+from support.contract.world import RealWorld
+from support.journals.journals import release
 from support.kafka.labs import BEFORE_43, a_lab
 
 _LABS = (

@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.run import run as running
-from support.pipeline.drained_lake import DrainedLake
-from support.pipeline.sparks import a_small_spark
-from support.pipeline.without_stages import leave_stages_out
+from support.pipeline.report_lake import DrainedLake
+from support.pipeline.sparks import a_small_spark, leave_stages_out
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,9 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import SAMPLES
 from ktui.pipeline.run.check import Findings, SparkQueries, check
 from ktui.pipeline.sql import DuckLake
-from support.pipeline.drained_lake import DrainedLake, records_of
-from support.pipeline.lake_recordings import into_lake, looks, record
-from support.pipeline.without_stages import leave_stages_out
+from support.pipeline.lake_rows import into_lake, looks, record
+from support.pipeline.report_lake import DrainedLake, records_of
+from support.pipeline.sparks import leave_stages_out
 
 
 @pytest.fixture

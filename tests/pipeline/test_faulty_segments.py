@@ -25,8 +25,8 @@ from ktui.pipeline.run import run as running
 from ktui.pipeline.run.check import check
 from ktui.pipeline.sql import DuckLake
 from support.pipeline.follower import Heard, followed
-from support.pipeline.lake_recordings import into_lake, looks, record, rows
-from support.recordings.faulty_segments import put_faulty, summed, unsummed
+from support.pipeline.lake_rows import into_lake, looks, record, rows
+from support.recordings.recordings import put_faulty, summed, unsummed
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
 

@@ -25,11 +25,16 @@ from ktui.pipeline.lake.tables import LINES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow import ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome
-from support.pipeline.follower import PATIENCE_S, Heard, a_follower, followed
-from support.pipeline.follower_process import LIMIT_S, FollowerProcess
-from support.pipeline.lake_recordings import into_lake, looks, record, rows
-from support.pipeline.lake_rows import lake_table
-from support.pipeline.without_stages import leave_stages_out
+from support.pipeline.follower import (
+    LIMIT_S,
+    PATIENCE_S,
+    FollowerProcess,
+    Heard,
+    a_follower,
+    followed,
+)
+from support.pipeline.lake_rows import into_lake, lake_table, looks, record, rows
+from support.pipeline.sparks import leave_stages_out
 
 TABLES = (LINES, SAMPLES, POLLS)
 

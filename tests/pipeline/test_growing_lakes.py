@@ -24,9 +24,15 @@ from ktui.pipeline.run.run import PipelineRequest, run
 from support.pipeline.lake_rows import Rows, assert_same, lake_rows, lake_table, rows_of
 from support.pipeline.sparks import large_runs
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.recorded_worlds import tapes_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Recording, Tape, files_of, with_losses, write
+from support.recordings.taped_runs import (
+    Recording,
+    Tape,
+    files_of,
+    tapes_of,
+    tapes_of_runs,
+    with_losses,
+    write,
+)
 from support.recordings.wild_recordings import wild_tapes
 
 SEGMENTS = 8

@@ -16,14 +16,19 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.lake.manifest import NAME, decode
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.run import PipelineRequest
-from support.pipeline.lake_recordings import into_lake
-from support.pipeline.lake_rows import Rows, assert_same, piped, without, worked_out_of
-from support.pipeline.sparks import small_settings
-from support.pipeline.without_stages import leave_stages_out
+from support.pipeline.lake_rows import Rows, assert_same, into_lake, piped, without, worked_out_of
+from support.pipeline.sparks import leave_stages_out, small_settings
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.recorded_worlds import tapes_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Recording, Tape, cut_at_random, files_of, with_garbage, write
+from support.recordings.taped_runs import (
+    Recording,
+    Tape,
+    cut_at_random,
+    files_of,
+    tapes_of,
+    tapes_of_runs,
+    with_garbage,
+    write,
+)
 from support.recordings.wild_recordings import wild_tapes
 
 Way = Callable[[Tape, random.Random], list[Recording]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from bench.pipeline.same_rows import TABLES, check_same
 
-from support.pipeline.drained_lake import DrainedLake
 from support.pipeline.lake_rows import lake_rows
+from support.pipeline.report_lake import DrainedLake
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,9 +18,8 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME, encode
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
-from support.pipeline.lake_recordings import into_lake, looks, record, rows
-from support.pipeline.lake_rows import assert_same, lake_rows
-from support.pipeline.without_stages import leave_stages_out
+from support.pipeline.lake_rows import assert_same, into_lake, lake_rows, looks, record, rows
+from support.pipeline.sparks import leave_stages_out
 from support.pipeline_oracle.rows import tables_of
 
 

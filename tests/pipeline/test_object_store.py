@@ -16,12 +16,12 @@ import pytest
 
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.lake import VERSION
+from support.pipeline.follower import PipelineProcess, pipeline_process
 from support.pipeline.lake_rows import assert_same, lake_rows
-from support.pipeline.object_store import LIMIT_S, ObjectStore, object_store
-from support.pipeline.pipeline_process import PipelineProcess, pipeline_process
+from support.pipeline.spark_cluster import LIMIT_S
+from support.pipeline.storage import ObjectStore, object_store
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Tape, cut_at_random, with_garbage, write
+from support.recordings.taped_runs import Tape, cut_at_random, tapes_of_runs, with_garbage, write
 from support.recordings.wild_recordings import wild_tapes
 
 _LAKE, _RECORDED = "lake", "recorded"

@@ -12,9 +12,14 @@ from pyspark.sql import SparkSession
 
 from support.pipeline.lake_rows import assert_same, worked_out_of
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.recorded_worlds import tapes_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Tape, cut_at_random, with_losses, write
+from support.recordings.taped_runs import (
+    Tape,
+    cut_at_random,
+    tapes_of,
+    tapes_of_runs,
+    with_losses,
+    write,
+)
 from support.recordings.wild_recordings import wild_tapes
 
 A_FEW = (range(6), range(16), range(30))

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 
 from ktui.insights.insights import insights_in
 from ktui.pipeline.lake import tables
-from support.pipeline.drained_lake import SIZES, DrainedLake, records_of
+from support.pipeline.report_lake import SIZES, DrainedLake, records_of
 
 
 def test_the_backtest_compares_the_forecasts_of_a_run_with_its_end(

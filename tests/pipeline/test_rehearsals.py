@@ -14,7 +14,7 @@ from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.what_if.play import GridCell
 from support.cli.call_ktui import call_ktui
-from support.pipeline.lake_recordings import into_lake, rows
+from support.pipeline.lake_rows import into_lake, rows
 from support.recordings.drained_recordings import MB, drained
 
 TWIN = """\

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.spark.master import spark_errors_as_problems
-from support.pipeline.lake_recordings import looks, record
-from support.pipeline.pipeline_process import pipeline_process
+from support.pipeline.follower import pipeline_process
+from support.pipeline.lake_rows import looks, record
 from support.pipeline.sparks import small_settings
 
 

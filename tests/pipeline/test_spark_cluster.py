@@ -32,9 +32,13 @@ from support.pipeline.spark_cluster import (
     spark_cluster,
 )
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.recorded_worlds import tapes_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import cut_at_random, with_garbage, write
+from support.recordings.taped_runs import (
+    cut_at_random,
+    tapes_of,
+    tapes_of_runs,
+    with_garbage,
+    write,
+)
 from support.recordings.wild_recordings import wild_tapes
 
 _EXECUTORS_NEED = ("msgspec", "pyarrow", "yaml")

@@ -15,8 +15,8 @@ from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
-from support.kafka.filled_topic import filled_topic
 from support.kafka.labs import a_lab
+from support.kafka.slow_topic import filled_topic
 from support.pipeline.lake_rows import Rows, assert_same, piped
 from support.pipeline_oracle.rows import tables_of
 

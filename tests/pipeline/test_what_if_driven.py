@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row
 
 from ktui.pipeline.lake.tables import RATES, RUNS, WHAT_IF
-from support.pipeline.drained_lake import DrainedLake, records_of
+from support.pipeline.report_lake import DrainedLake, records_of
 
 DRIVEN = "driven@1"
 

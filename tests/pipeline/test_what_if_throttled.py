@@ -7,7 +7,7 @@ from pyspark.sql import Row
 
 from ktui.insights.insights import insights_in
 from ktui.pipeline.lake.tables import WHAT_IF
-from support.pipeline.drained_lake import DrainedLake, records_of
+from support.pipeline.report_lake import DrainedLake, records_of
 from support.recordings.drained_recordings import MB
 
 

@@ -15,13 +15,12 @@ import pytest
 
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.tables import FORECASTS, WHAT_IF
-from support.pipeline.hadoop_cluster import HadoopCluster, hadoop_cluster
+from support.pipeline.follower import LIMIT_S, PipelineProcess, pipeline_process
 from support.pipeline.lake_rows import assert_same, lake_rows
-from support.pipeline.pipeline_process import LIMIT_S, PipelineProcess, pipeline_process
 from support.pipeline.spark_cluster import HOME, imports, python_with, python_without
+from support.pipeline.storage import HadoopCluster, hadoop_cluster
 from support.pipeline_oracle.rows import tables_of
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Tape, cut_at_random, with_garbage, write
+from support.recordings.taped_runs import Tape, cut_at_random, tapes_of_runs, with_garbage, write
 from support.recordings.wild_recordings import wild_tapes
 
 pytestmark = pytest.mark.soak

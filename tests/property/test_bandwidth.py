@@ -16,7 +16,7 @@ from ktui.simulated.data.channels import Channel
 from ktui.simulated.data.logs import EVERYWHERE, NOWHERE, Flow, Log
 from ktui.simulated.data.replication import FlowEvent
 from ktui.simulated.layout import Tide
-from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
+from support.simulated.witness import MB, DataPlane, broker, data_plane, topic
 
 BROKERS = 4
 RESOURCES = 5

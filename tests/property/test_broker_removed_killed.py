@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.removal_sandbox import RemovalSandbox
-from support.runs.killed import Killed
+from support.cli.broker_sandbox import RemovalSandbox
+from support.runs.witnessed import Killed
 
 WAITS = 3
 

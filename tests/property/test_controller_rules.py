@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ktui.cluster.ports import Verdict
 from ktui.simulated.controller.records import RecordChange, Registration
 from ktui.simulated.layout import VERSIONS
-from support.simulated.controllers import TP, Kept
+from support.simulated.witness import TP, Kept
 
 BROKERS = range(1, 7)
 UNCLEAN = "unclean.leader.election.enable"

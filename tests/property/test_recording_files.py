@@ -13,13 +13,7 @@ from ktui.cluster.observation import Observation
 from ktui.recording.lines import PollLine
 from ktui.recording.writing import seal
 from property.test_progress import histories
-from support.recordings.recordings import (
-    Recording,
-    all_to_the_millisecond,
-    files_in,
-    good,
-    seen_in,
-)
+from support.recordings.recordings import Recording, all_to_the_millisecond, files_in, good, seen_in
 
 FEW = settings(max_examples=30)
 """Each syncs its files to the disk."""

@@ -25,7 +25,7 @@ from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from support.rehearsal.small_twins import rehearsal_of
+from support.simulated.moving_clusters import rehearsal_of
 
 BROKERS = (1, 2, 3, 4, 5)
 replicas = st.permutations(BROKERS).map(lambda order: tuple(order[:3]))

@@ -11,11 +11,9 @@ from ktui.execution.run.events import AnyRunEvent, OnConflict, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import SHAPES, Limits, Mode
-from support.runs.added_stories import AddingStory
-from support.runs.cancel_stories import nth
-from support.runs.engine_runs import Replicas
-from support.runs.killed import Killed, KilledRun, Reaper
-from support.runs.seeds import ten_seeds
+from support.runs.cancel_stories import AddingStory, nth
+from support.runs.engine_runs import Replicas, ten_seeds
+from support.runs.witnessed import Killed, KilledRun, Reaper
 from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 8)

@@ -12,10 +12,9 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
-from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
-from support.runs.seeds import ten_seeds
-from support.runs.throttle_rules import settings_in
-from support.runs.troubled import TROUBLES, offline_reason
+from support.runs.engine_runs import ten_seeds
+from support.runs.throttled import settings_in
+from support.runs.troubled import TROUBLES, CalledOffTrouble, ThrottledAndCalledOff, offline_reason
 from support.runs.witnessed import facts
 
 SEEDS = range(12)

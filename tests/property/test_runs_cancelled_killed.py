@@ -14,9 +14,9 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.runs.cancel_stories import CalledOffStory, begun, nth
-from support.runs.killed import Killed, KilledRun, Reaper
-from support.runs.seeds import ten_seeds
+from support.runs.engine_runs import ten_seeds
 from support.runs.throttled import ThrottledStory, change_list, set_rate
+from support.runs.witnessed import Killed, KilledRun, Reaper
 from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 8)

@@ -13,7 +13,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import SHAPES, Mode
-from support.runs.seeds import ten_seeds
+from support.runs.engine_runs import ten_seeds
 from support.runs.troubled import TROUBLES, TroubledRun, offline_reason
 from support.runs.witnessed import facts
 

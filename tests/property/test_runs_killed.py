@@ -17,9 +17,8 @@ from ktui.pacing.steps import all_steps
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
-from support.runs.engine_runs import Replicas
-from support.runs.killed import KilledRun
-from support.runs.seeds import ten_seeds
+from support.runs.engine_runs import Replicas, ten_seeds
+from support.runs.witnessed import KilledRun
 
 BROKERS = range(1, 8)
 

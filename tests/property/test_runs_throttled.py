@@ -10,11 +10,10 @@ import pytest
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import SHAPES, Limits, Shape
-from support.runs.killed import Reaper
-from support.runs.seeds import ten_seeds
+from support.runs.engine_runs import ten_seeds
 from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
-from support.runs.throttled_troubled import ThrottledTrouble
-from support.runs.witnessed import facts
+from support.runs.troubled import ThrottledTrouble
+from support.runs.witnessed import Reaper, facts
 
 
 def _run_checked(seed: int, folder: Path, *, killed: bool = False) -> None:

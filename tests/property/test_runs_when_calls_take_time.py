@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.chaos.defects import DEFECTS, Defect, put_back
-from support.chaos.ends import check_end
 from support.chaos.run import ChaosRun
-from support.chaos.soak import Tally, outcome_of, played
+from support.chaos.soak import Tally, check_end, outcome_of, played
 
 FOUND_BY_SEEDS = {
     "an alter by an old look": 14,

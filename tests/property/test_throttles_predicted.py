@@ -21,9 +21,9 @@ from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun
 from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
 from ktui.speed.simulate import RestOfRun, StepOverhead, simulate_rest_of_run
-from support.cli.preflights import Way, a_plan, a_snapshot, preflight, tp
+from support.cli.start_sandbox import Way, a_plan, a_snapshot, preflight, tp
+from support.runs.engine_runs import received
 from support.runs.pacing import replica_lists
-from support.runs.received_copies import received
 
 some_replicas = replica_lists(range(1, 8), 4)
 ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)

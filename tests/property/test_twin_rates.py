@@ -16,7 +16,7 @@ from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import SnapshotInfo
 from ktui.simulated.twin.brokers import BrokerLoads, broker_spec, rates_of
 from ktui.speed.capacity import Capacity
-from support.simulated.data_plane import DataPlane, data_plane
+from support.simulated.witness import DataPlane, data_plane
 
 BROKERS = range(6)
 pairs = st.tuples(st.sampled_from(BROKERS), st.sampled_from(BROKERS)).filter(lambda p: p[0] != p[1])

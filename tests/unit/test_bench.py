@@ -50,7 +50,7 @@ from ktui.rehearsal.twin import Pace
 from ktui.rehearsal.twins import rehearse
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.answer import Source, Span
-from support.rehearsal.small_twins import ONTO_4, SIZE, TWIN, rehearsal_of
+from support.simulated.moving_clusters import ONTO_4, TWIN, TWIN_SIZE, rehearsal_of
 
 
 def moment(
@@ -269,7 +269,7 @@ def test_a_recording_shows_the_time_and_the_bytes_of_its_rehearsal(
     figures, summary = recorded
 
     assert figures.seconds == pytest.approx(summary.time_s, abs=0.01)
-    assert figures.copied == pytest.approx(2 * SIZE, rel=0.02)
+    assert figures.copied == pytest.approx(2 * TWIN_SIZE, rel=0.02)
     assert sorted(figures.order) == [target.tp for target in ONTO_4.partitions]
 
 

@@ -30,7 +30,7 @@ from support.contract.sequences import (
     Step,
 )
 from support.contract.surroundings import Surroundings, named_classes, where_classes_are
-from support.reassign_tool.answer import Answer as Printed
+from support.reassign_tool.recording import Answer as Printed
 from support.reassign_tool.recording import Header, RecordedList, Recording
 
 HERE = Outcome((Seen((2, 1), (1, 2), 2),))

@@ -13,7 +13,7 @@ from ktui.execution.run.events import Answered
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from support.cli.shell import Done, Shell, ended
-from support.kafka import reassign_tool
+from support.kafka import labs
 from support.kafka.slow_topic import NEW, OLD, SlowTopic
 
 
@@ -29,7 +29,7 @@ def topic(lab: Lab, topic_name: str, shell: Shell) -> Iterator[SlowTopic]:
 def others_move(lab: Lab, shell: Shell, targets: list[dict[str, Any]]) -> None:
     """Reassign partitions with Kafka's own tool."""
     plan = shell.plan("theirs", targets)
-    words = reassign_tool.command(lab, "--execute", "--reassignment-json-file", plan)
+    words = labs.command(lab, "--execute", "--reassignment-json-file", plan)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "Successfully started" in done.stdout, done.stdout
 
@@ -48,7 +48,7 @@ def test_cancel_cluster_cancels_foreign_moves_and_asks_a_live_run_to_stop(
         "--concurrent",
     )  # fmt: skip
     shell.wait_for("ours", Answered, 2)
-    before = {tp.partition for tp in reassign_tool.listed(lab) if tp.topic == topic.name}
+    before = {tp.partition for tp in labs.listed(lab) if tp.topic == topic.name}
 
     cancel = ("cancel", "--cluster", "--stop", "--topic", topic.name)
     shown = shell.ktui(*cancel, "--dry-run")
@@ -64,7 +64,7 @@ def test_cancel_cluster_cancels_foreign_moves_and_asks_a_live_run_to_stop(
         *[("ours", OLD, [*OLD, 4], "stopped")] * 2,
     ]
     assert [p["replicas"] for p in answer["partitions"][:2]] == [[1, 3, 2]] * 2
-    assert not [tp for tp in reassign_tool.listed(lab) if tp.topic == topic.name]
+    assert not [tp for tp in labs.listed(lab) if tp.topic == topic.name]
     assert code == 3
     log = (shell.state.path / "cancels.jsonl").read_text().splitlines()
     assert [json.loads(line)["outcome"] for line in log] == ["asked"] * 2 + ["stopped"] * 2

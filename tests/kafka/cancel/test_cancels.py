@@ -13,12 +13,12 @@ from ktui.execution.run.states import CancelKind
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Shape
-from support.contract.real_world import RealWorld
+from support.contract.world import RealWorld
 from support.kafka.acked_messages import AckedMessages
-from support.kafka.held_copies import altered_while_moving, slow_down
 from support.kafka.labs import is_before_43
 from support.kafka.real_cancels import ORIGINAL, CalledOff
-from support.runs.cancel_cases import Case, Scope, Stage, a_grid
+from support.kafka.slow_topic import altered_while_moving, slow_down
+from support.runs.cancel_stories import Case, Scope, Stage, a_grid
 
 AT_ONCE = 12
 G, K = Shape.GENTLE, Shape.KIP_435

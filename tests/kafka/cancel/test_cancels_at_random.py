@@ -17,11 +17,14 @@ from ktui.execution.run.states import CancelKind
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import SHAPES, Limits
-from support.contract.real_world import RealWorld
-from support.contract.world import RATE, change, setting, until
-from support.kafka.held_copies import BYTES_EACH, altered_while_moving
-from support.kafka.real_runs import RealRun, described
-from support.kafka.run_ends import otherwise_than_expected, steps_against_cancels
+from support.contract.world import RATE, RealWorld, change, setting, until
+from support.kafka.real_runs import (
+    RealRun,
+    described,
+    otherwise_than_expected,
+    steps_against_cancels,
+)
+from support.kafka.slow_topic import BYTES_EACH, altered_while_moving
 
 BROKERS = range(1, 6)
 PARTITIONS, SEEDS, AT_ONCE = 6, 60, 6

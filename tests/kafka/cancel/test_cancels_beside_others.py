@@ -14,13 +14,12 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
-from support.contract.real_world import RealWorld
-from support.contract.world import until
-from support.kafka.held_copies import BYTES_EACH, hold, let_go, slow_down
+from support.contract.world import RealWorld, until
+from support.kafka.labs import command
 from support.kafka.metadata_log import alters, dumped, partitions_among
 from support.kafka.real_cancels import ORIGINAL, TARGET
 from support.kafka.real_runs import RealRun, described
-from support.kafka.reassign_tool import command
+from support.kafka.slow_topic import BYTES_EACH, hold, let_go, slow_down
 
 TAKEN_OVER = (
     "someone else reassigned it to brokers 5, 4, 3",

@@ -16,11 +16,10 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
-from support.contract.real_world import RealWorld
-from support.contract.world import change, setting, until
-from support.kafka.held_copies import BYTES_EACH, hold, let_go, slow_down
-from support.kafka.outage import Outage
+from support.contract.world import RealWorld, change, setting, until
+from support.kafka.labs import Outage
 from support.kafka.real_runs import RealRun, described
+from support.kafka.slow_topic import BYTES_EACH, hold, let_go, slow_down
 
 DOWN = 2
 UNCLEAN = "unclean.leader.election.enable"

@@ -22,10 +22,16 @@ from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell
-from support.contract.real_world import RealWorld
-from support.kafka.filled_topic import filled_topic
-from support.kafka.held_copies import BYTES_EACH, altered_while_moving, hold, let_go, slow_down
+from support.contract.world import RealWorld
 from support.kafka.real_runs import described
+from support.kafka.slow_topic import (
+    BYTES_EACH,
+    altered_while_moving,
+    filled_topic,
+    hold,
+    let_go,
+    slow_down,
+)
 
 RUN = "moves"
 AT_ONCE, KILLS = 4, 10

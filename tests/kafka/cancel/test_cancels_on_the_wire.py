@@ -16,12 +16,11 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
-from support.contract.real_world import RealWorld
-from support.contract.world import until
-from support.kafka.cancel_wire import CancelWire
-from support.kafka.held_copies import BYTES_EACH, hold, let_go, slow_down
+from support.contract.world import RealWorld, until
+from support.kafka.proxy import CancelWire
 from support.kafka.real_cancels import ORIGINAL, TARGET
 from support.kafka.real_runs import RealRun, described
+from support.kafka.slow_topic import BYTES_EACH, hold, let_go, slow_down
 
 LISTS = ApiKey.ListPartitionReassignments
 LISTS_BEFORE = (2, 3)

@@ -16,12 +16,10 @@ from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.contract.real_world import RealWorld
-from support.contract.world import until
-from support.kafka.held_copies import BYTES_EACH
+from support.contract.world import RealWorld, until
 from support.kafka.real_cancels import ORIGINAL, TARGET
-from support.kafka.real_runs import RealRun, described
-from support.kafka.real_throttles import all_settings, changed
+from support.kafka.real_runs import RealRun, all_settings, changed, described
+from support.kafka.slow_topic import BYTES_EACH
 
 PARTITIONS = 3
 

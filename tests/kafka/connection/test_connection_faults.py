@@ -16,8 +16,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab
-from support.contract.real_world import RealWorld
-from support.contract.world import RATE, hold_back, listed, setting, settled, until
+from support.contract.world import RATE, RealWorld, hold_back, listed, setting, settled, until
 from support.kafka.proxy import ProxiedCluster
 
 SHORT_S = 2.0

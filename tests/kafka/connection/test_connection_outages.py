@@ -13,7 +13,7 @@ from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from support.contract.world import until
-from support.kafka.outage import Outage
+from support.kafka.labs import Outage
 
 
 @pytest.fixture

@@ -21,8 +21,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import readiness
 from ktui.lab.layout import Lab
-from support.contract.real_world import RealWorld
-from support.contract.world import setting
+from support.contract.world import RealWorld, setting
 
 PATIENT_S = 120.0
 """A call limit so long that only an immediate error ends the test in time."""

@@ -12,7 +12,7 @@ from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, readiness
 from ktui.lab.layout import Lab
 from support.contract.world import until
-from support.kafka.outage import Outage
+from support.kafka.labs import Outage
 
 
 @pytest.fixture

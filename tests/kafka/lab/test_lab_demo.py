@@ -19,7 +19,7 @@ import signal
 from ktui.cli.lab import demo
 from ktui.cli.main import main
 from ktui.lab import layout
-from support.kafka.lab_layout import written_lab
+from support.kafka.labs import written_lab
 
 def up(folder, *_):
     lab = written_lab(folder)

@@ -9,9 +9,9 @@ import pytest
 
 from ktui.lab.layout import Lab
 from support.kafka.labs import a_lab
-from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import Where
-from support.reassign_tool.labs import REQUESTS
+from support.reassign_tool.recording import write_files
+from support.reassign_tool.stage import REQUESTS
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from support.reassign_tool.cases import ArgumentList, argument_lists
 from support.reassign_tool.compare import assert_as_recorded, assert_list_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
 from support.reassign_tool.ktui_flows import play_with_ktui
-from support.reassign_tool.labs import state_dir_on
 from support.reassign_tool.programs import (
     PROGRAM,
     ApacheProcess,
@@ -21,7 +20,7 @@ from support.reassign_tool.programs import (
     apaches_help,
 )
 from support.reassign_tool.recording import load
-from support.reassign_tool.stage import Stage
+from support.reassign_tool.stage import Stage, state_dir_on
 
 pytestmark = [pytest.mark.soak, pytest.mark.kafka]
 

@@ -16,7 +16,7 @@ from ktui.lab.control import break_dir
 from ktui.lab.layout import Lab
 from support.cli.shell import Done, Shell
 from support.contract.world import until
-from support.kafka.filled_topic import filled_topic
+from support.kafka.slow_topic import filled_topic
 
 MIB = 1024 * 1024
 PARTITIONS, BYTES_EACH = 4, 4 * MIB

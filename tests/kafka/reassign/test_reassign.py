@@ -23,10 +23,9 @@ from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import Shape
 from support.cli.shell import LIMIT_S, Done, Shell, ended
-from support.contract.real_world import RealWorld
-from support.contract.world import setting
-from support.kafka.filled_topic import filled_topic
-from support.kafka.real_throttles import MESSAGE_BYTES, changed, others_set
+from support.contract.world import RealWorld, setting
+from support.kafka.real_runs import MESSAGE_BYTES, changed, others_set
+from support.kafka.slow_topic import filled_topic
 
 MIB = 1024 * 1024
 Replicas = Sequence[int]

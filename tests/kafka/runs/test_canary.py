@@ -17,7 +17,7 @@ from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab
 from support.cli.shell import Shell
 from support.contract.world import until
-from support.kafka.filled_topic import filled_topic
+from support.kafka.slow_topic import filled_topic
 
 MB = 1_000_000
 

@@ -17,8 +17,7 @@ from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.contract.world import LIMIT_S
-from support.kafka.labs import is_before_43
-from support.kafka.outage import Outage
+from support.kafka.labs import Outage, is_before_43
 from support.kafka.real_runs import RealRun, described
 
 DEAD = 5

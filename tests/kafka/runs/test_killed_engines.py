@@ -26,9 +26,9 @@ from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from support.cli.shell import Shell, ended
-from support.kafka.filled_topic import filled_topic
 from support.kafka.metadata_log import alters, elected, partition_records
 from support.kafka.real_runs import described
+from support.kafka.slow_topic import filled_topic
 from support.runs.pacing import on_the_way
 
 RUN = "moves"

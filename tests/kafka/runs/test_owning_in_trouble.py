@@ -28,8 +28,8 @@ from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import readiness
 from ktui.lab.layout import Lab
 from support.contract.world import until
-from support.journals.owners import Owners, owner
-from support.kafka.outage import Outage
+from support.journals.journals import Owners, owner
+from support.kafka.labs import Outage
 
 ADA, BOB = owner("ada"), owner("bob")
 TESTING = Purpose("testing")

@@ -19,9 +19,9 @@ from ktui.kafka.workload import assign_round_robin
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.kafka.acked_messages import AckedMessages
-from support.kafka.filled_topic import filled_topic
 from support.kafka.metadata_log import PartitionRecord, alters, elected, partition_records
 from support.kafka.real_runs import RealRun
+from support.kafka.slow_topic import filled_topic
 
 MIB = 1024 * 1024
 Replicas = tuple[int, ...]

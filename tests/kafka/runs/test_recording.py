@@ -20,7 +20,7 @@ from ktui.recording.codec import Decoder
 from ktui.recording.lines import End, PollLine, RunLine
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from support.cli.shell import LIMIT_S, Shell, ended
-from support.kafka.filled_topic import filled_topic
+from support.kafka.slow_topic import filled_topic
 
 RUN = "drain-zqx"
 PARTITIONS = 8

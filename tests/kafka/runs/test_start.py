@@ -28,9 +28,9 @@ from ktui.execution.run.events import (
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
-from support.cli.plan_sandbox import found
 from support.cli.shell import LIMIT_S, Done, Shell, ended
-from support.kafka.reassign_tool import listed
+from support.cli.start_sandbox import found
+from support.kafka.labs import listed
 from support.kafka.slow_topic import NEW, OLD, PARTITIONS, SlowTopic
 from support.views.terminal import Terminal
 

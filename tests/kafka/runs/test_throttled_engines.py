@@ -18,9 +18,9 @@ from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell, ended
-from support.contract.real_world import RealWorld
-from support.kafka.real_throttles import all_settings, changed
-from support.kafka.throttle_log import ThrottleLog, held_to_the_rules
+from support.contract.world import RealWorld
+from support.kafka.metadata_log import ThrottleLog, held_to_the_rules
+from support.kafka.real_runs import all_settings, changed
 
 MIB = 1024 * 1024
 RUN = "moves"

@@ -21,13 +21,11 @@ from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.contract.real_world import RealWorld
-from support.contract.world import alter, setting, until
-from support.kafka.outage import Outage
-from support.kafka.passing_writer import PassingWriter
-from support.kafka.real_runs import RealRun
-from support.kafka.real_throttles import changed, others_set
-from support.kafka.throttle_log import ThrottleLog
+from support.contract.world import RealWorld, alter, setting, until
+from support.kafka.labs import Outage
+from support.kafka.metadata_log import ThrottleLog
+from support.kafka.real_cancels import PassingWriter
+from support.kafka.real_runs import RealRun, changed, others_set
 
 MIB = 1024 * 1024
 

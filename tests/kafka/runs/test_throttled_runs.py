@@ -21,10 +21,8 @@ from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from support.contract.real_world import RealWorld
-from support.contract.world import change, setting, until
-from support.kafka.real_runs import RealRun
-from support.kafka.real_throttles import Copies, all_settings, changed, others_set
+from support.contract.world import RealWorld, change, setting, until
+from support.kafka.real_runs import Copies, RealRun, all_settings, changed, others_set
 
 MIB = 1024 * 1024
 GAINING = (4, 5)

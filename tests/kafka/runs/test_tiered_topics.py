@@ -24,9 +24,8 @@ from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress
-from support.cli.preflights import preflight
-from support.contract.real_world import RealWorld
-from support.contract.world import change, setting, until
+from support.cli.start_sandbox import preflight
+from support.contract.world import RealWorld, change, setting, until
 from support.kafka.labs import a_lab
 
 pytestmark = pytest.mark.soak

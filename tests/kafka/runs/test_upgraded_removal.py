@@ -24,11 +24,16 @@ from ktui.lab.up import LabRequest
 from support.cli.shell import Shell, ended
 from support.kafka.acked_messages import AckedMessages
 from support.kafka.labs import a_lab
-from support.kafka.real_runs import described
-from support.kafka.real_throttles import Settings, all_settings, changed
-from support.schedules.journal_judge import Replayed, recorded_looks
-from support.schedules.log_judge import against_intents, intents, lost_in_sync, read_log
-from support.schedules.upgrade import finalize, in_turn, restarted_on, with_version
+from support.kafka.real_runs import Settings, all_settings, changed, described
+from support.schedules.log_judge import (
+    Replayed,
+    against_intents,
+    intents,
+    lost_in_sync,
+    read_log,
+    recorded_looks,
+)
+from support.schedules.nodes import finalize, in_turn, restarted_on, with_version
 
 pytestmark = [pytest.mark.soak, pytest.mark.kafka]
 

@@ -14,8 +14,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 from support.cli.shell import Shell
-from support.contract.real_world import RealWorld
-from support.contract.world import settled
+from support.contract.world import RealWorld, settled
 
 RUN = ("--name", "grow", "--headless", "--poll", "200ms")
 

@@ -19,7 +19,7 @@ from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
 from support.cli.shell import LIMIT_S, Shell
 from support.kafka.acked_messages import AckedMessages
-from support.kafka.outage import Outage
+from support.kafka.labs import Outage
 
 REMOVED = 5
 ORDERS = [[n % 5 + 1, (n + 1) % 5 + 1, (n + 2) % 5 + 1] for n in range(10)]

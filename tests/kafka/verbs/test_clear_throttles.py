@@ -18,9 +18,8 @@ from ktui.cluster.settings import (
 )
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
-from support.contract.real_world import RealWorld
-from support.contract.world import alter, change, hold_back, setting
-from support.kafka.real_throttles import all_settings, changed
+from support.contract.world import RealWorld, alter, change, hold_back, setting
+from support.kafka.real_runs import all_settings, changed
 
 MIB = 1024 * 1024
 

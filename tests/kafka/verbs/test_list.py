@@ -15,8 +15,8 @@ from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
-from support.kafka.hanging_moves import hanging_moves
-from support.kafka.reassign_tool import listed as listed_by_the_tool
+from support.kafka.labs import listed as listed_by_the_tool
+from support.kafka.slow_topic import hanging_moves
 
 
 def ktui(lab: Lab, *arguments: str) -> str:

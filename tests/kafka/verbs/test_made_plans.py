@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.main import ktui
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from support.kafka.filled_topic import filled_topic
+from support.kafka.slow_topic import filled_topic
 
 LISTS = ((1, 2, 3), (1, 3, 5), (1, 2, 3), (1, 3, 2), (2, 1, 3), (2, 4, 1))
 """Much on brokers 1 to 3, little on 4 and 5; brokers 1 and 4 share a rack."""

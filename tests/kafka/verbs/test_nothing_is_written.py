@@ -11,7 +11,7 @@ from kafka.protocol.api_key import ApiKey
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from support.kafka.proxy import ProxiedCluster
-from support.kafka.slow_move import slow_move
+from support.kafka.slow_topic import slow_move
 from support.views.terminal import Terminal
 
 ENTER, ESCAPE = "\r", "\x1b"

@@ -16,9 +16,9 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.lab.layout import Lab
 from ktui.simulated.scenario.library import load_scenario
-from support.cli.plan_sandbox import found
-from support.kafka.reassign_tool import listed
-from support.kafka.slow_move import ORIGINAL, TARGET, slow_move
+from support.cli.start_sandbox import found
+from support.kafka.labs import listed
+from support.kafka.slow_topic import ORIGINAL, TARGET, slow_move
 
 
 def check(lab: Lab, plan: dict[str, Any], exit_code: int) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from support.kafka.slow_move import slow_move
+from support.kafka.slow_topic import slow_move
 from support.views.terminal import Terminal
 
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6}

@@ -51,8 +51,8 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.simulated.controller.records import RecordChange, Registration
+from support.chaos.faults import ENGINE, POLL, Poll
 from support.chaos.waits import Waits
-from support.chaos.who import ENGINE, POLL, Poll
 from support.runs.witnessed import WitnessedRun
 from support.simulated.witness import Arrival
 

@@ -59,23 +59,23 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import layout as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.layout import ClusterSpec, OutsideEvent, ScheduledEvent
-from support.chaos.engine_ports import (
+from support.chaos.faults import (
+    ENGINE,
     ArrivingWriter,
+    Fault,
     JudgedObserver,
     SteppedClock,
     chaotic_journal,
+    faults_of,
 )
-from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
 from support.chaos.waits import Waits
-from support.chaos.who import ENGINE
 from support.runs.engine_runs import OWNER, Replicas
 from support.runs.held_to_rules import Rules
-from support.runs.killed import Killed, KilledRun
-from support.runs.throttle_rules import Others, settings_in
+from support.runs.throttled import Others, settings_in
 from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
-from support.runs.witnessed import WitnessedJournal
+from support.runs.witnessed import Killed, KilledRun, WitnessedJournal
 from support.simulated.moving_clusters import cordon, uncordon
 
 FAULTS_S = 400.0

@@ -36,12 +36,11 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import layout as acts
-from support.chaos.interposed import Call, Hook, Interposed
+from support.chaos.faults import Call, Hook, Interposed
+from support.cli.throttle_sandbox import throttled
 from support.journals.journals import a_start, started, written
-from support.journals.throttled_journals import throttled
 from support.runs.stories import Story
-from support.runs.throttle_rules import settings_in
-from support.runs.throttled import ONE, RF3, ThrottledStory, broker, topic
+from support.runs.throttled import ONE, RF3, ThrottledStory, broker, settings_in, topic
 from support.simulated.moving_clusters import move, tp
 from support.simulated.observations import T0, a_partition, an_observation
 

@@ -16,7 +16,7 @@ from ktui.pacing.limits import InternalOrder, Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
 from support.runs.pacing import most_at
-from support.runs.throttle_rules import settings_in
+from support.runs.throttled import settings_in
 from support.runs.witnessed import WitnessedRun
 
 _STANDS = frozenset({State.BLOCKED, State.REFUSED, State.FOREIGN})

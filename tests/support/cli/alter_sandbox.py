@@ -14,8 +14,7 @@ from ktui.cli.main import ktui
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Planned, PlannedPart
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.plan_sandbox import PlanSandbox
-from support.cli.start_sandbox import StartSandbox
+from support.cli.start_sandbox import PlanSandbox, StartSandbox
 from support.journals.journals import read
 from support.simulated.moving_clusters import Replicas, a_cluster
 

@@ -43,8 +43,8 @@ from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Misfit, Source, Span
+from support.cli.throttle_sandbox import throttled
 from support.journals.journals import CLUSTER, a_start, accepted, planned, started, step
-from support.journals.throttled_journals import throttled
 
 FOLDER = Path(__file__).parents[2] / "unit" / "cli" / "run" / "golden"
 _NOW = FIRST_MOMENT + timedelta(minutes=5)

@@ -1,23 +1,52 @@
-"""A shell in which `ktui` is called as a process, with a state directory of its own."""
+"""A shell in which `ktui` is a process, two that share a cluster, and a run beside them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ktui.execution.errors import RunProblem
-from ktui.execution.host.ownership import Holder, holder
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.observer import Observer
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterPorts, ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.settings import FOLLOWER_RATE
+from ktui.execution.engine.engine import Engine
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import Holder, holder, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import AnyRunEvent, JournalEntry
+from ktui.execution.journal.journal import Journal, RunFollower
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
 from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
-from support.journals.seen_journal import SeenJournal
+from ktui.pacing.limits import Limits
+from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+from support.cli.call_ktui import NamedCluster
+from support.journals.journals import SeenJournal, owner, planned, started, written
+from support.runs.engine_runs import plan_of, snapshot_of
+from support.simulated.moving_clusters import a_cluster
 
 E = TypeVar("E")
 Done = subprocess.CompletedProcess[str]
@@ -123,3 +152,165 @@ def ended(process: subprocess.Popen[str]) -> Done:
     """Wait until a process has ended, and return its output."""
     out, err = process.communicate(timeout=LIMIT_S)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+Replicas = tuple[int, ...]
+
+SPEED = 20.0
+"""The cluster's seconds in one real second."""
+_COPIED_S = 1_000.0
+
+
+@contextmanager
+def owned_run(
+    state: StateDir,
+    name: str = "drain-b3",
+    *,
+    partitions: int = 4,
+    limits: Limits | None = None,
+) -> Iterator[RunDir]:
+    """Let an engine own a run of `orders`, from broker 3 to 4; it takes hours, and is left."""
+    run = state.create_run(name)
+    going, leave = threading.Event(), threading.Event()
+    target = {TopicPartition("orders", n): (1, 2, 4) for n in range(partitions)}
+    in_force = limits or Limits(replicas=1, partitions=2)
+
+    def execute() -> None:
+        asyncio.run(_carry_on(run, target, in_force, going, leave))
+
+    engine = threading.Thread(target=execute)
+    engine.start()
+    try:
+        assert going.wait(30), "the engine did not begin"
+        yield run
+    finally:
+        leave.set()
+        engine.join()
+
+
+async def _carry_on(
+    run_dir: RunDir,
+    targets: Mapping[TopicPartition, Replicas],
+    limits: Limits,
+    going: threading.Event,
+    leave: threading.Event,
+) -> None:
+    cluster = _cluster(len(targets))
+    clock = cluster.clock
+    plan = plan_of(targets)
+    events = first_events(
+        plan,
+        await snapshot_of(cluster.reader(), plan),
+        limits,
+        RunOptions(),
+        cluster_id=cluster.spec.name,
+        plan_name="drain-b3.json",
+    )
+    ways = ClusterPorts(cluster.reader(), cluster.writer())
+    observer = Observer(ways.reader, clock)
+    with own_run(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
+        run = Run(run_dir.name).fold(journal.append(events))
+        state = StateDir(run_dir.path.parent.parent)
+        check = partial(check_one_throttle, state, cluster.spec.name, run.name)
+        engine = Engine(run, journal, observer, ways, clock, check_throttle=check)
+        me = owned.holder
+        carrying = asyncio.create_task(
+            engine.execute(Owned(pid=me.pid, host=me.host, user=me.user))
+        )
+        while not leave.is_set() and not carrying.done():
+            if run.tracks_in_flight:
+                going.set()
+            await asyncio.sleep(0.01)
+        engine.leave("the test is over")
+        await carrying
+        await observer.aclose()
+
+
+def _cluster(partitions: int) -> SimulatedCluster:
+    spec = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=b, net_in=_COPIED_S * 1_000) for b in range(1, 5)),
+        topics=(
+            TopicSpec(
+                name="orders",
+                replicas=((1, 2, 3),) * partitions,
+                bytes_each=100_000_000_000,
+                message_bytes=1_000,
+            ),
+        ),
+    )
+    return SimulatedCluster(spec, ScaledClock(SPEED))
+
+
+RATE = ConfigChange(ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE, ConfigOp.SET, "9000")
+
+
+class TwoHosts:
+    """Two state directories that share one cluster, and the engines that were requested."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here, self.there = StateDir(folder / "here"), StateDir(folder / "there")
+        self.file = folder / "drain.run"
+        self.cluster = a_cluster({"orders": [(1, 2, 3)]})
+        self.engines: list[list[str]] = []
+        self.chosen: list[tuple[object, ...]] = []
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
+
+    def _choose(self, *names: object) -> Any:
+        self.chosen.append(names)
+        groups = self.cluster.memberships
+        return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
+
+    def _spawn(self, run: RunDir, arguments: list[str]) -> None:
+        del run
+        self.engines.append(arguments)
+
+    def run(self, *more: AnyRunEvent, name: str = "drain") -> RunDir:
+        run = self.here.create_run(name)
+        events = [started(2, self.cluster.spec.name), planned(2), *more]
+        written(run.journal, events).close()
+        return run
+
+    def ktui(self, *words: str, state: StateDir | None = None) -> Result:
+        where = str((state or self.here).path)
+        return CliRunner().invoke(ktui, [*words, "--state-dir", where])
+
+    def export(self, *options: str, name: str = "drain") -> Result:
+        return self.ktui("runs", "export", name, str(self.file), *options)
+
+    def take(self, *options: str, state: StateDir | None = None) -> Result:
+        return self.ktui("runs", "import", str(self.file), *options, state=state or self.there)
+
+    def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
+        return self.ktui("resume", name, "--headless", *options, state=state)
+
+    def claimed_by(self, user: str) -> GroupClaim:
+        """Have another state directory own the cluster."""
+        name, clock = self.cluster.spec.name, VirtualClock(leaping=True)
+        claim = GroupClaim(self.cluster.memberships(), name, owner(user), clock)
+        asyncio.run(claim.claim(take_over=True))
+        return claim
+
+    @property
+    def standing(self) -> ClaimStatus:
+        """The claim status as seen by a stranger."""
+        clock = VirtualClock(leaping=True)
+        groups = self.cluster.memberships()
+        claim = GroupClaim(groups, self.cluster.spec.name, owner("stranger"), clock)
+        return asyncio.run(claim.read())
+
+
+def folded_run(state: StateDir, name: str = "drain") -> Run:
+    with RunFollower(state.run(name).journal) as follower:
+        follower.refresh()
+    return follower.run
+
+
+def assert_owned(standing: ClaimStatus) -> None:
+    assert isinstance(standing, OwnedByOthers), standing
+
+
+def words(result: Result) -> str:
+    assert isinstance(result.exception, RunRefused | RunProblem | BadInput), result.output
+    return str(result.exception)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Many
 from functools import partial
 from typing import Any
 
@@ -20,10 +21,11 @@ from ktui.kafka.requests.reassignments import create_request, read_create_result
 from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import control
-from ktui.lab.layout import Lab
+from ktui.lab.layout import Lab, ProgressReport
 from ktui.lab.readiness import wait_until_ready
-from support.contract.real_world import RealWorld
-from support.contract.world import LIMIT_S, change, setting, until
+from support.contract.sequence_runner import batches, play
+from support.contract.sequences import Played, Sequence
+from support.contract.world import LIMIT_S, RealWorld, change, setting, until
 from support.kafka.labs import is_before_43
 
 _LOOKING = Purpose("looking which replicas are held back")
@@ -165,3 +167,19 @@ def without_leader_rebalance(lab: Lab) -> None:
     control.kill(lab, controller.id)
     control.start(lab, controller.id)
     asyncio.run(wait_until_ready(lab, connect, lambda _: None))
+
+
+async def play_on(
+    lab: Lab, plan: Many[Sequence], report: ProgressReport = lambda _: None
+) -> list[Played]:
+    """Play all sequences, and return them in the order of the plan."""
+    found: dict[str, Played] = {}
+    for together in batches(plan):
+        stage = RealStage(lab)
+        try:
+            for played in await play(stage, together):
+                found[played.sequence.name] = played
+        finally:
+            await stage.aclose()
+        report(f"{len(found)} of {len(plan)} sequences on {lab.layout.kafka_version}")
+    return [found[sequence.name] for sequence in plan]

@@ -20,22 +20,12 @@ from ktui.lab.layout import LabError
 from ktui.lab.up import LabRequest, down, up
 from ktui.simulated.layout import VERSIONS as SIMULATED
 from support.contract import release_page
-from support.contract.real_sequences import play_on
-from support.contract.real_stage import without_leader_rebalance
+from support.contract.real_stage import play_on, without_leader_rebalance
 from support.contract.sequence_maker import make
-from support.contract.sequence_runner import batches, play
-from support.contract.sequences import (
-    RECORDED,
-    SEED,
-    Played,
-    Recording,
-    file_of,
-    load,
-    save,
-)
-from support.contract.simulated_stage import SimulatedStage
+from support.contract.sequence_runner import SimulatedStage, batches, play
+from support.contract.sequences import RECORDED, SEED, Played, Recording, file_of, load, save
 from support.contract.surroundings import Surroundings, surroundings_of
-from support.reassign_tool.record import record_missing
+from support.reassign_tool.stage import record_missing
 
 _ROOT = Path(__file__).parents[3]
 

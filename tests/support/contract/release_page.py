@@ -22,7 +22,7 @@ from support.contract.sequences import (
 )
 from support.contract.surroundings import Surroundings, built_requests
 from support.reassign_tool import recording as tool
-from support.reassign_tool.answer import Answer as Printed
+from support.reassign_tool.recording import Answer as Printed
 
 _KINDS = 8
 """Kinds that a section shows, the most frequent first."""

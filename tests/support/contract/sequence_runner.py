@@ -11,9 +11,20 @@ from typing import Protocol
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigScope, Verdict, WriteResult
+from ktui.cluster.settings import CORDONED, EVERY
+from ktui.simulated import layout
 from support.contract import sequences
 from support.contract.sequences import BROKERS, Answer, Outcome, Played, Seen, Sequence
-from support.contract.world import RATE, THROTTLED, World, change, let_go, setting, until
+from support.contract.world import (
+    RATE,
+    THROTTLED,
+    SimulatedWorld,
+    World,
+    change,
+    let_go,
+    setting,
+    until,
+)
 
 MESSAGES, MESSAGE_BYTES = 1_200, 1_000
 """More than eighteen fetches can copy.
@@ -247,3 +258,34 @@ def _new_name() -> str:
 
 def _rate(broker: int) -> ConfigChange:
     return setting(ConfigScope.BROKER, str(broker), RATE, ConfigOp.SET, HELD_RATE)
+
+
+_QUIET_S = 10.0
+
+
+class SimulatedStage(SimulatedWorld):
+    """A simulated world, in which ten seconds of virtual time are enough for all to settle."""
+
+    async def kill(self, broker: int) -> None:
+        self.cluster.do(layout.Kill(broker))
+        await self.clock.sleep(self.cluster.spec.session_timeout_s)
+
+    async def restart(self, broker: int) -> None:
+        self.cluster.do(layout.Start(broker))
+        await self.clock.sleep(self.cluster.spec.startup_s)
+
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        if self.cluster.controller.rules.cordons_log_dirs:
+            op = ConfigOp.SET if cordoned else ConfigOp.DELETE
+            scope, value = ConfigScope.BROKER, EVERY if cordoned else None
+            await change(self, setting(scope, str(broker), CORDONED, op, value))
+
+    async def would_add(self, topic: str, count: int) -> WriteResult:
+        tried, partitions = f"{topic}-tried", self.cluster.controller.topics[topic].partitions
+        await self.make_topic(tried, [known.replicas for known in partitions])
+        result = await self.writer.create_partitions(tried, count)
+        await self.delete_topic(tried)
+        return result
+
+    async def settle(self) -> None:
+        await self.clock.sleep(_QUIET_S)

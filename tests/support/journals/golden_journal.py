@@ -98,7 +98,7 @@ from ktui.pacing.limits import BrokerLimits, InternalOrder, Limits, Mode, Order,
 from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
-from support.journals.throttled_journals import BROKER_4, ORDERS
+from support.cli.throttle_sandbox import BROKER_4, ORDERS
 
 FILE = Path(__file__).parents[2] / "unit" / "execution" / "journal" / "golden" / "journal.json"
 WHO = "ada@ops1 (4711)"

@@ -1,18 +1,24 @@
-"""A follower of recordings in a thread, and a record of its reports."""
+"""Followers of recordings in a thread, and `ktui pipeline run` in a process of its own."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
+from ktui.lab.nodes import wait_for
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.run.follow import Follower, FollowPrinter
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
+from support.pipeline.sparks import small_settings
 
 PATIENCE_S = 300.0
 """Seconds that a test waits for an expected report, on a busy machine."""
@@ -115,3 +121,135 @@ def followed(
     finally:
         follower.end()
         thread.join()
+
+
+LIMIT_S = 900.0
+"""Spark starts slowly on a busy machine."""
+
+
+class FollowerProcess:
+    """Follows recordings into a lake, every second, without backtests, simulations or insights.
+
+    Args:
+        folder: the parent of `lake`, `recorded` and `state`, and of its output, `said.txt`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._said = folder / "said.txt"
+        recorded, lake, state = (str(folder / name) for name in ("recorded", "lake", "state"))
+        words = ["--recordings", recorded, "--lake", lake, "--state-dir", state, "--no-insights"]
+        how = ["--follow", "--every=1s", "--master=local[1]"]
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ktui", "pipeline", "run", *how, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                env={**os.environ, **small_settings()},
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that its JVM dies with it
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def says(self, words: str) -> None:
+        """Wait until its output contains `words`."""
+        wait_for(lambda: words in self.said or self._process.poll() is not None, seconds=LIMIT_S)
+        assert words in self.said
+
+    def kill(self) -> None:
+        """Kill it at once, with all processes that it has started."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+class PipelineProcess:
+    """A run.
+
+    Args:
+        words: the options of `ktui pipeline run`.
+        environment: the environment of the process.
+    """
+
+    def __init__(self, words: tuple[str, ...], environment: Mapping[str, str]) -> None:
+        self._printed = ""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ktui", "pipeline", "run", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,  # so that signals reach its JVM
+        )
+
+    def works_on(self, table: str) -> None:
+        """Wait until it writes a table."""
+        self.prints(f": {table}")
+
+    def prints(self, words: str) -> None:
+        """Wait until it prints a line with some words."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._printed += line
+            if words in line:
+                return
+        raise AssertionError(self._printed)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and to its JVM."""
+        os.killpg(self._process.pid, number)
+
+    def loses_its_jvm(self) -> None:
+        """Kill its JVM alone."""
+        pid = self._process.pid
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    def loses_to(self, other: Callable[[], bytes]) -> bytes:
+        """Let another run write version 1 while this one stands still; it says so, and ends.
+
+        Args:
+            other: writes the version, and returns its manifest.
+        """
+        self.works_on("moves")
+        self.signal(signal.SIGSTOP)
+        manifest = other()
+        self.signal(signal.SIGCONT)
+        code, printed = self.ends()
+        assert code == 1, printed
+        said = "another run has written version 1 meanwhile; this one has changed nothing"
+        assert said in printed
+        assert "Traceback" not in printed
+        return manifest
+
+    def ends(self) -> tuple[int, str]:
+        """Wait for its end; return the exit code and all that it has printed."""
+        self._printed += self._process.communicate(timeout=LIMIT_S)[0]
+        return self._process.returncode, self._printed
+
+    def close(self) -> None:
+        """Kill it, if it has not ended."""
+        if self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+        self._process.communicate()
+
+
+@contextmanager
+def pipeline_process(
+    words: tuple[str, ...], environment: Mapping[str, str]
+) -> Iterator[PipelineProcess]:
+    """Begin a run, and always end it."""
+    running = PipelineProcess(words, environment)
+    try:
+        yield running
+    finally:
+        running.close()

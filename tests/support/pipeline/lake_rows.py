@@ -1,11 +1,11 @@
-"""The tables of a lake as rows that can be compared with others, in any order."""
+"""Small recordings of moving partitions, and the tables of lakes as comparable rows."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
 from ktui.pipeline.ingest import normalize, segments
 from ktui.pipeline.ingest.decode import SegmentSelection, decode
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.schema import Table, fit_to_table
-from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.sql import DuckLake
 from ktui.pipeline.tables.all import Shared, derived_tables
+from ktui.recording.recorder import Recorder
+from ktui.simulated.clock import VirtualClock
+from support.simulated.observations import START, a_move, an_observation
 
 Rows = list[dict[str, Any]]
 TABLES = (
@@ -190,3 +195,43 @@ def _some(keys: list[str], others: list[str]) -> str:
     """Quote a few keys, and a few of the other side."""
     near = sorted(others)[:3]
     return "\n".join(["", *sorted(keys)[:3], "the other side has", *near])
+
+
+MOVING = tuple(TopicPartition("orders", number) for number in range(3))
+
+
+def looks(count: int, *, from_s: float = 0.0, **more: Any) -> Iterator[Observation]:
+    """Yield one observation per second of three partitions, to each of which broker 4 is added."""
+    for second in range(count):
+        at_s = from_s + second
+        ends = {(tp, 4): round(1_000 * at_s) for tp in MOVING}
+        ends |= {(tp, 1): 1_000_000 for tp in MOVING}
+        moves = [a_move(tp) for tp in MOVING]
+        starts = dict.fromkeys(MOVING, 0)
+        yield an_observation(moves, at_s, ends=ends, starts=starts, **more)
+
+
+def record(
+    folder: Path, observations: Iterator[Observation], *, close: bool = True, **how: Any
+) -> Path:
+    """Record observations as one session, and return its folder."""
+    recorder = Recorder(folder, VirtualClock(START, leaping=True), program="tests", **how)
+    for seen in observations:
+        recorder.poll(seen)
+    if close:
+        recorder.close()
+    assert recorder.problem is None
+    assert recorder.path is not None
+    return recorder.path
+
+
+def into_lake(spark: SparkSession, lake: Path, *recordings: Path, **more: Any) -> PipelineOutcome:
+    """Bring a lake up to date."""
+    return run(spark, PipelineRequest(tuple(map(str, recordings)), str(lake), **more))
+
+
+def rows(lake: Path, table: Table, columns: Sequence[str], **where: Any) -> list[tuple[Any, ...]]:
+    """Return some columns of a table's rows, sorted."""
+    found = lake_table(lake, table).to_pylist()
+    chosen = (row for row in found if all(row[name] == value for name, value in where.items()))
+    return sorted((tuple(row[name] for name in columns) for row in chosen), key=repr)

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake import sizing
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS, SMALL_SETTINGS
+from ktui.pipeline.run import run as running
 from ktui.pipeline.spark.session import start
 
 SMALL = {
@@ -56,3 +57,8 @@ def small_settings() -> dict[str, str]:
     """Return the environment in which a `ktui` process passes settings on to its Spark."""
     words = " ".join(f"--conf '{name}={value}'" for name, value in SMALL.items())
     return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
+
+
+def leave_stages_out(patched: pytest.MonkeyPatch) -> None:
+    """Make pipeline runs of this process write no derived table."""
+    patched.setattr(running, "derived_tables", lambda *_: iter(()))

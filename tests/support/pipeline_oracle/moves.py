@@ -6,16 +6,134 @@ Each function yields rows as mappings from column to value; times are normalised
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from support.pipeline_oracle.listings import Listing
-from support.pipeline_oracle.measures import measures
+from support.pipeline_oracle.read import NEAR_MS, Listing, Partition, Sample
 from support.pipeline_oracle.runs import OneOfRun, RecordedRun, RunStep, closes, waits
-from support.pipeline_oracle.tables import Partition
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Two readings of one replica, and what was copied between them."""
+
+    broker: int
+    leader: int | None
+    read_t: int
+    messages: int
+    bytes: int | None
+    messages_s: float
+    bytes_s: float | None
+
+
+def pairs(listing: Listing) -> Iterator[Pair]:
+    """Yield the pairs of a listing, broker by broker."""
+    for broker in listing.added:
+        read = [(sample, end) for sample in listing.samples if (end := sample.end(broker))]
+        for (before, first), (sample, second) in pairwise(read):
+            passed = second.read_t - first.read_t
+            adding = broker in before.adding and broker in sample.adding
+            if not adding or not 0 < passed <= NEAR_MS or second.value < first.value:
+                continue
+            if sample.log_start is not None and first.value < sample.log_start:
+                continue
+            messages, each = second.value - first.value, _bytes_per_message(sample)
+            messages_s = messages * 1000 / passed
+            yield Pair(
+                broker=broker,
+                leader=sample.leader,
+                read_t=second.read_t,
+                messages=messages,
+                bytes=None if each is None else math.floor(messages * each + 0.5),
+                messages_s=messages_s,
+                bytes_s=None if each is None else messages_s * each,
+            )
+
+
+def _bytes_per_message(sample: Sample) -> float | None:
+    """Return the bytes per message of the leader; None while they are not known."""
+    if sample.leader is None or sample.log_start is None:
+        return None
+    end, size = sample.end(sample.leader), sample.size(sample.leader)
+    if end is None or size is None or end.value <= sample.log_start:
+        return None
+    return size / (end.value - sample.log_start)
+
+
+def measures(listings: list[Listing]) -> dict[str, Any]:
+    """Return the measures of a move, over the listings that belong to it."""
+    found = [pair for listing in listings for pair in pairs(listing)]
+    messages = [pair.messages_s for pair in found]
+    sizes = [pair.bytes_s for pair in found if pair.bytes_s is not None]
+    throttles = _throttles(listings)
+    return {
+        "added": sorted({broker for listing in listings for broker in listing.added}),
+        "messages": total(_messages(listing, b) for listing in listings for b in listing.added),
+        "bytes": total(_bytes(listing, b) for listing in listings for b in listing.added),
+        **{f"rate_messages_p{p}": _percentile(messages, p / 100) for p in (10, 50, 90)},
+        **{f"rate_bytes_p{p}": _percentile(sizes, p / 100) for p in (10, 50, 90)},
+        "stalls": sum(i.state == "stalled" for each in listings for i in each.intervals),
+        "stalled_ms": _milliseconds(listings, "stalled"),
+        "catching_up_ms": _milliseconds(listings, "catching up"),
+        "in_sync_ms": _milliseconds(listings, "in sync"),
+        "adding_ms": _milliseconds(listings, "adding"),
+        "throttle_min": min(throttles, default=None),
+        "throttle_max": max(throttles, default=None),
+        "looks": sum(len(listing.samples) for listing in listings),
+    }
+
+
+def _milliseconds(listings: list[Listing], state: str) -> int:
+    return sum(listing.milliseconds(state) for listing in listings)
+
+
+def total(figures: Iterable[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
+
+
+def _messages(listing: Listing, broker: int) -> int | None:
+    ends = [figure.value for sample in listing.samples if (figure := sample.end(broker))]
+    starts = [sample.log_start for sample in listing.samples if sample.log_start is not None]
+    return max(0, ends[-1] - starts[0]) if ends and starts else None
+
+
+def _bytes(listing: Listing, broker: int) -> int | None:
+    sizes = [_last(sample.size(broker) for sample in listing.samples)]
+    if any(broker in sample.isr for sample in (listing.samples[-1], listing.left) if sample):
+        leaders = ((sample, sample.leader) for sample in listing.samples)
+        sizes.append(_last(None if b is None else sample.size(b) for sample, b in leaders))
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _last(figures: Iterable[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return known[-1] if known else None
+
+
+def _throttles(listings: list[Listing]) -> list[int]:
+    return [
+        rates.follower
+        for listing in listings
+        for sample in listing.samples
+        for rates in sample.rates
+        if rates.broker in sample.adding and rates.follower is not None
+    ]
+
+
+def _percentile(figures: list[float], share: float) -> float | None:
+    """Return the exact percentile, with linear interpolation between two figures."""
+    if not figures:
+        return None
+    ordered, place = sorted(figures), share * (len(figures) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
 
 Row = dict[str, Any]
 Listings = Mapping[Partition, list[Listing]]

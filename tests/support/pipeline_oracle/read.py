@@ -14,15 +14,120 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.recording.codec import BrokenSequence, Decoder
 from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode, to_ms
-from support.pipeline_oracle.tables import (
-    Figure,
-    Happened,
-    Partition,
-    Poll,
-    Rates,
-    Recorded,
-    Sample,
-)
+
+Brokers = tuple[int, ...]
+
+
+class Figure(msgspec.Struct, frozen=True, gc=False):
+    """A figure of one replica, with the normalised millisecond of its reading."""
+
+    broker: int
+    value: int
+    read_t: int
+
+
+class Rates(msgspec.Struct, frozen=True, gc=False):
+    """The throttle rates of a broker, in bytes per second."""
+
+    broker: int
+    follower: int | None
+    leader: int | None
+
+
+class Partition(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One incarnation of a partition."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str | None
+    partition: int
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition as one poll saw it."""
+
+    key: Partition
+    session: str
+    seq: int
+    t: int
+    took_ms: int
+    replicas: Brokers
+    isr: Brokers
+    leader: int | None
+    leader_epoch: int | None
+    adding: Brokers
+    removing: Brokers
+    offline: Brokers
+    elr: Brokers | None
+    described: bool
+    ends: tuple[Figure, ...]
+    log_start: int | None
+    log_start_read_t: int | None
+    sizes: tuple[Figure, ...]
+    rates: tuple[Rates, ...]
+    down: Brokers
+    shadowed: bool = False
+
+    @property
+    def listed(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def missing(self) -> set[int]:
+        """The adding replicas that are not in sync."""
+        return {*self.adding} - {*self.isr}
+
+    @property
+    def order(self) -> tuple[int, str, int]:
+        return self.t, self.session, self.seq
+
+    def end(self, broker: int) -> Figure | None:
+        return next((each for each in self.ends if each.broker == broker), None)
+
+    def size(self, broker: int) -> int | None:
+        return next((each.value for each in self.sizes if each.broker == broker), None)
+
+
+class Poll(msgspec.Struct, frozen=True, kw_only=True):
+    """One poll."""
+
+    cluster_id: str
+    session: str
+    seq: int
+    t: int
+    took_ms: int
+    controller: int | None
+    brokers: Brokers
+    alive: Brokers
+    reassigning: int
+    failures: int
+    """The number of failures."""
+    shadowed: bool = False
+
+
+class Happened(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of a run."""
+
+    cluster_id: str
+    run: str
+    run_id: str
+    entry: int
+    at: int
+    t: int
+    session: str
+    seq: int
+    event: bytes
+
+
+class Recorded(msgspec.Struct):
+    """All rows that some files contain."""
+
+    samples: list[Sample]
+    polls: list[Poll]
+    events: list[Happened]
+    quarantined: list[tuple[str, int]]
+    """File and line number, from 1."""
+
 
 Span = tuple[int, int]
 
@@ -229,3 +334,119 @@ def _events(sessions: Mapping[str, _Session]) -> Iterator[Happened]:
 
 def _first(event: Happened) -> tuple[int, str, int]:
     return event.t, event.session, event.seq
+
+
+NEAR_MS = 60_000
+"""Samples farther apart show nothing about the time between them."""
+STALLED_MS = 30_000
+
+
+class Interval(msgspec.Struct):
+    """A time in which a partition was in one state."""
+
+    state: str
+    began: int
+    ended: int
+    open: bool
+
+
+class Listing(msgspec.Struct):
+    """A time in which the controller listed a partition, without a gap."""
+
+    samples: list[Sample]
+    after: Sample | None
+    """The next sample of the partition, however much later."""
+    intervals: list[Interval] = []
+
+    @property
+    def began(self) -> int:
+        return self.samples[0].t
+
+    @property
+    def left(self) -> Sample | None:
+        """The sample just after the listing; None if none is near."""
+        near = self.after is not None and self.after.t - self.samples[-1].t <= NEAR_MS
+        return self.after if near else None
+
+    @property
+    def added(self) -> list[int]:
+        return sorted({broker for sample in self.samples for broker in sample.adding})
+
+    def milliseconds(self, state: str) -> int:
+        return sum(each.ended - each.began for each in self.intervals if each.state == state)
+
+
+def listings(samples: Iterable[Sample]) -> dict[Partition, list[Listing]]:
+    """Return the listings of each partition, in order."""
+    rows: defaultdict[Partition, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if not sample.shadowed:
+            rows[sample.key].append(sample)
+    return {
+        key: list(_listings(sorted(each, key=lambda sample: sample.order)))
+        for key, each in rows.items()
+    }
+
+
+def _listings(samples: list[Sample]) -> Iterator[Listing]:
+    current: list[Sample] = []
+    for sample in samples:
+        if current and (not sample.listed or sample.t - current[-1].t > NEAR_MS):
+            yield _with_intervals(Listing(current, sample))
+            current = []
+        if sample.listed:
+            current.append(sample)
+    if current:
+        yield _with_intervals(Listing(current, None))
+
+
+def _with_intervals(listing: Listing) -> Listing:
+    states = _states(listing)
+    last: Interval | None = None
+    for number, sample in enumerate(listing.samples):
+        following = (*listing.samples[number + 1 :], listing.after)[0]
+        state = states[number]
+        if state is None:
+            last = None
+            continue
+        if last is None or last.state != state:
+            last = Interval(state, sample.t, sample.t, open=False)
+            listing.intervals.append(last)
+        last.open = following is None
+        near = following is not None and following.t - sample.t <= NEAR_MS
+        last.ended = following.t if following is not None and near else sample.t
+    return listing
+
+
+def _states(listing: Listing) -> list[str | None]:
+    """Name the state of each sample of a listing."""
+    ends: dict[int, int] = {}
+    headway = listing.began
+    states: list[str | None] = []
+    still: list[int] = []
+    """The numbers of the samples since the last headway that saw a replica missing, and no more."""
+    for number, sample in enumerate(listing.samples):
+        grew = False
+        for figure in sample.ends:
+            grown = figure.value > ends.get(figure.broker, -1)
+            grew = grew or (figure.broker in sample.missing and grown)
+            ends[figure.broker] = figure.value
+        state = _before_judgement(sample, ends)
+        states.append(state)
+        if grew:
+            headway = sample.t
+        if grew or state == "in sync":
+            still = []
+        elif state == "catching up":
+            still.append(number)
+            if sample.t - headway >= STALLED_MS:
+                states = ["stalled" if n in still else each for n, each in enumerate(states)]
+    return states
+
+
+def _before_judgement(sample: Sample, ends: Mapping[int, int]) -> str | None:
+    if not sample.described:
+        return None
+    if not sample.missing:
+        return "in sync"
+    return "catching up" if sample.missing & ends.keys() else "adding"

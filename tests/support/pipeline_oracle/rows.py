@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from support.pipeline_oracle import moves, totals
-from support.pipeline_oracle.listings import listings
-from support.pipeline_oracle.rates import rates
-from support.pipeline_oracle.read import read
+from support.pipeline_oracle.read import Figure, Happened, Poll, Sample, listings, read
 from support.pipeline_oracle.runs import runs_of
-from support.pipeline_oracle.tables import Figure, Happened, Poll, Sample
+from support.pipeline_oracle.totals import rates
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

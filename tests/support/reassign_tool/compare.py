@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from support.reassign_tool.differences import agrees, expected
-from support.reassign_tool.flow_differences import Setting, compared, expected_state
+from support.reassign_tool.differences import Setting, agrees, compared, expected, expected_state
 from support.reassign_tool.flows import Flow, Run, Set
 from support.reassign_tool.own_outcomes import as_ktui_plays, own_of, recorded_own
 from support.reassign_tool.recording import Outcome

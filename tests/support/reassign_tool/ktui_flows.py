@@ -8,11 +8,10 @@ from pathlib import Path
 from ktui.cli.reassign.command import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.flows import Flow
-from support.reassign_tool.labs import state_dir_on
 from support.reassign_tool.own_outcomes import as_ktui_plays
 from support.reassign_tool.programs import PROGRAM, KtuiProcess
 from support.reassign_tool.recording import Outcome
-from support.reassign_tool.stage import Stage
+from support.reassign_tool.stage import Stage, state_dir_on
 
 
 async def play_with_ktui(lab: Lab, files: Path, state: Path, flow: Flow) -> tuple[Outcome, ...]:

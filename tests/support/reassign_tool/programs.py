@@ -18,8 +18,8 @@ from ktui.cli.reassign.command import command
 from ktui.execution.host.state_dir import STATE_DIR
 from ktui.lab.java import sharing_flags
 from ktui.lab.layout import Layout
-from support.kafka.reassign_tool import MAIN
-from support.reassign_tool.answer import Answer
+from support.kafka.labs import MAIN
+from support.reassign_tool.recording import Answer
 
 PROGRAM = "ktui reassign"
 _LAUNCHER = Path(__file__).with_name("ManyRuns.java")

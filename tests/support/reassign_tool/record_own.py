@@ -13,11 +13,11 @@ import click
 import msgspec
 
 from ktui.lab.layout import Lab
-from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
 from support.reassign_tool.ktui_flows import play_with_ktui
-from support.reassign_tool.labs import REQUESTS, lab_for
 from support.reassign_tool.own_outcomes import OWN, RECORDED, RecordedOwn, own_of
+from support.reassign_tool.recording import write_files
+from support.reassign_tool.stage import REQUESTS, lab_for
 
 
 @click.command()

@@ -6,26 +6,35 @@ import asyncio
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Self
 
+import click
+from msgspec.structs import replace
+
+from ktui.cli.context.claim import claim_request, release_cluster
+from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Verdict
 from ktui.cluster.settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.execution.host.state_dir import StateDir
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import control, readiness
-from ktui.lab.layout import HOST, Lab, Node
+from ktui.lab.layout import HOST, Lab, Node, ProgressReport, Security
 from ktui.lab.readiness import wait_until_ready
 from ktui.lab.security import ADMIN
+from ktui.lab.up import LabRequest, down, up
 from support.contract.world import until
-from support.reassign_tool.answer import Answer, ClusterState, PartitionState
-from support.reassign_tool.cases import TOPICS, ArgumentList
+from support.reassign_tool.cases import TOPICS, ArgumentList, argument_lists
 from support.reassign_tool.flows import (
+    FLOWS,
     PRINTED_PLAN,
     CreateTopic,
     Flow,
@@ -39,10 +48,25 @@ from support.reassign_tool.flows import (
     Settle,
     SettleDirs,
     Step,
+    Where,
 )
-from support.reassign_tool.normalise import HELP, normalised
-from support.reassign_tool.programs import Program
-from support.reassign_tool.recording import Outcome
+from support.reassign_tool.programs import ApacheTool, Program, apaches_help
+from support.reassign_tool.recording import (
+    HELP,
+    Answer,
+    ClusterState,
+    Header,
+    Outcome,
+    PartitionState,
+    RecordedFlow,
+    RecordedList,
+    Recording,
+    file_of,
+    load,
+    normalised,
+    save,
+    write_files,
+)
 
 _KEYS = (*RATES, LOG_DIR_RATE, *REPLICAS)
 _MESSAGE_BYTES = 8192
@@ -323,3 +347,84 @@ def _as_far_as_sure(outcome: Outcome, following: Step | None) -> Outcome:
 def _change(scope: str, name: str, key: str, value: str | None) -> ConfigChange:
     operation = ConfigOp.DELETE if value is None else ConfigOp.SET
     return ConfigChange(ConfigResource(ConfigScope(scope), name), key, operation, value)
+
+
+REQUESTS = {
+    Where.PLAIN: LabRequest(brokers=3),
+    Where.SECURED: LabRequest(brokers=2, security=Security.SASL_SSL),
+    Where.LOG_DIRS: LabRequest(brokers=3, log_dirs=2),
+}
+
+
+@contextmanager
+def lab_for(request: LabRequest) -> Iterator[Lab]:
+    """Run a lab in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="ktui-reassign-") as folder:
+        lab = up(Path(folder) / "lab", request, connect, click.echo)
+        try:
+            yield lab
+        finally:
+            down(lab, keep=False)
+
+
+@asynccontextmanager
+async def state_dir_on(lab: Lab, folder: Path) -> AsyncIterator[Path]:
+    """A state directory for one flow. In the end it gives up the cluster, which it may own."""
+    yield folder
+    config = lab.client_file(ADMIN) if lab.layout.passwords else None
+    cluster = choose_cluster(lab.bootstrap_servers, config, None)
+    async with aclosing(cluster.reader()) as reader:
+        cluster_id = (await reader.describe_cluster()).cluster_id
+    claim = claim_request(cluster, StateDir(folder), cluster_id, "a flow")
+    if claim is not None:
+        assert await release_cluster(claim) is None
+
+
+def record_missing(version: str, report: ProgressReport) -> Recording:
+    """Record what a version's recording does not have, on clusters of that version; keep it."""
+    recording = Recording(Header(jar="", help=""), (), ())
+    if file_of(version).exists():
+        recording = load(version)
+    for where, request in REQUESTS.items():
+        there = {each.name for each in recording.lists} | {flow.name for flow in recording.flows}
+        if _missing(where, there):
+            with lab_for(replace(request, version=version)) as lab:
+                files = write_files(lab.folder.with_name("files"))
+                header, lists, flows = asyncio.run(_record(lab, files, where, there))
+            recording = Recording(header, (*recording.lists, *lists), (*recording.flows, *flows))
+            save(recording, file_of(version))
+            done = f"{len(recording.lists)} argument lists, {len(recording.flows)} flows"
+            report(f"{done} with the tool of {version}")
+    return recording
+
+
+def _missing(where: Where, there: Container[str]) -> list[str]:
+    names = [case.name for case in argument_lists() if where is Where.PLAIN]
+    names += [flow.name for flow in FLOWS if flow.where is where]
+    return [name for name in names if name not in there]
+
+
+async def _record(
+    lab: Lab, files: Path, where: Where, there: Container[str]
+) -> tuple[Header, list[RecordedList], list[RecordedFlow]]:
+    lists = []
+    missing = _missing(where, there)
+    with ApacheTool(lab.layout, files) as tool:
+        header = Header(jar=_jar(lab), help=apaches_help(tool))
+        async with Stage(lab, files, tool, header.help) as stage:
+            for case in argument_lists():
+                if case.name in missing:
+                    outcome = await stage.play_list(case)
+                    assert outcome.answer is not None
+                    lists.append(RecordedList(case.words, outcome.answer, outcome.state))
+            flows = [
+                RecordedFlow(flow.name, await stage.play(flow))
+                for flow in FLOWS
+                if flow.name in missing
+            ]
+    return header, lists, flows
+
+
+def _jar(lab: Lab) -> str:
+    wanted = f"kafka-tools-{lab.layout.kafka_version}.jar"
+    return next(jar.name for jar in map(Path, lab.layout.class_path) if jar.name == wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import Objective
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.speed.copies import CopiesOfBothEnds, CopyLoad
 
 OWNER = Owned(pid=1, host="here", user="operator")
 Replicas = tuple[int, ...]
@@ -191,3 +192,23 @@ class PlannedRun:
 def carried(run: PlannedRun) -> Run:
     """Execute a run to its end, outside of any event loop."""
     return asyncio.run(run.to_its_end())
+
+
+def ten_seeds(first: int, folder: Path) -> Iterator[tuple[int, Path]]:
+    """Yield ten seeds, each with a new folder of its own."""
+    for seed in range(first, first + 10):
+        own = folder / str(seed)
+        own.mkdir()
+        yield seed, own
+
+
+def received(bytes_s: Callable[[int, int], float]) -> CopiesOfBothEnds:
+    """Return copies in flight, none yet.
+
+    Args:
+        bytes_s: returns what a broker takes in, in bytes a second, for a number of copies at once.
+    """
+    return CopiesOfBothEnds(
+        lambda pair, load: bytes_s(pair[1], load.onto(pair[1])) / load.onto(pair[1]),
+        CopyLoad(lambda _broker: False),
+    )

@@ -11,11 +11,29 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import Command, Continue, Pause, SetLimits
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    RATES,
+    REPLICAS,
+)
+from ktui.execution.journal.commands import (
+    CancelMoves,
+    Command,
+    Continue,
+    Pause,
+    SetLimits,
+    SetThrottle,
+)
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.track import Track
 from ktui.pacing.limits import (
     CHOICES,
     NUMBERS,
@@ -30,6 +48,7 @@ from ktui.pacing.limits import (
     Shape,
 )
 from ktui.pacing.situation import Blocked, BlockReason
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -42,9 +61,11 @@ from ktui.simulated.layout import (
     ScheduledEvent,
     TopicSpec,
 )
+from support.runs.cancel_stories import CancelRules
 from support.runs.engine_runs import Replicas
 from support.runs.held_to_rules import Rules
-from support.runs.killed import KilledRun
+from support.runs.throttled import Others, Settings, ThrottleRules, settings_in
+from support.runs.witnessed import KilledRun
 
 BROKERS = range(1, 8)
 _RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}
@@ -303,3 +324,186 @@ def offline_reason(known: Registration) -> str:
     if known.elr and not {*known.elr} & {*known.replicas}:
         return Blocked(BlockReason.ELIGIBLE_GONE, known.elr).sentence
     return "it is offline: no replica leads"
+
+
+WANTED = ("300kB", "500kB", "900kB,3=200kB", "400kB,2=none", "5=300kB")
+LATER = (*WANTED, "none", "2MB", "150kB")
+_SETTING = ("alter_configs", "broker_config")
+
+
+class ThrottledTrouble(TroubledRun):
+    """A run with throttles, where others set throttles and lists, too, and change them.
+
+    Args:
+        seed: decides everything.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
+    """
+
+    def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
+        self.more = random.Random(f"throttles {seed}")  # noqa: S311 - a test's dice
+        super().__init__(seed, folder, killed=killed)
+        self.cluster.configure([self._theirs() for _ in range(self.more.randint(0, 4))])
+        self.others = Others(self)
+        self.throttle_rules = ThrottleRules(self, self.others)
+
+    def _options(self) -> dict[str, Any]:
+        chosen = super()._options()
+        leaders = self.more.random() < 0.3
+        return {**chosen, "throttle": parse_throttle_rates(self.more.choice(WANTED)),
+                "throttle_leaders": leaders}  # fmt: skip
+
+    def _acts(self, topics: dict[str, Any]) -> list[ScheduledEvent]:
+        dice = self.more
+        theirs = [layout.AlterConfigs((self._theirs(),)) for _ in range(dice.randint(0, 5))]
+        faults = dice.choices(
+            (layout.LoseAnswer(), layout.LoseRequest(),
+             layout.DelayRequest(dice.uniform(0.1, 55.0)),
+             layout.Deny(dice.choice(_SETTING)), layout.ChangeController()),
+            k=dice.randint(0, 6),
+        )  # fmt: skip
+        timed = [
+            ScheduledEvent(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), a)
+            for a in (*theirs, *faults)
+        ]
+        return [
+            *super()._acts(topics),
+            *timed,
+            *(ScheduledEvent(TROUBLED_S, layout.Allow(call)) for call in _SETTING),
+        ]
+
+    def _commands(self) -> list[tuple[float, Command]]:
+        dice = self.more
+        rates = [
+            (dice.uniform(0.0, TROUBLED_S), SetThrottle(parse_throttle_rates(dice.choice(LATER))))
+            for _ in range(dice.choice((0, 0, 1, 3)))
+        ]
+        return [*super()._commands(), *rates]
+
+    def _theirs(self) -> ConfigChange:
+        """Return somebody else's change of a rate or a list; no value of theirs is one of ours."""
+        dice, op = self.more, ConfigOp
+        if dice.random() < 0.5:
+            broker = ConfigResource(ConfigScope.BROKER, str(dice.choice(BROKERS)))
+            key = dice.choice((FOLLOWER_RATE, FOLLOWER_RATE, LEADER_RATE))
+            if dice.random() < 0.3:
+                return ConfigChange(broker, key, op.DELETE)
+            return ConfigChange(broker, key, op.SET, str(dice.randint(1_000_000, 9_000_000)))
+        topic = ConfigResource(ConfigScope.TOPIC, dice.choice(OURS))
+        key = dice.choice((FOLLOWER_REPLICAS, FOLLOWER_REPLICAS, LEADER_REPLICAS))
+        kind = dice.choice((op.SET, op.SET, op.APPEND, op.SUBTRACT, op.DELETE))
+        value = dice.choice(("*", "77:1")) if kind is op.SET else "77:1,77:2"
+        return ConfigChange(topic, key, kind, None if kind is op.DELETE else value)
+
+    def check_settings(self, outcome: Run) -> None:
+        """Check the settings against those without the run, apart from entries in flight."""
+        if outcome.ended:
+            assert outcome.throttled.clean
+            assert self._untouched(settings_in(self.cluster)) == self._untouched(
+                self.others.settings
+            )
+            self._check_touched()
+        for tp, listed in self._listed():
+            track = outcome.tracks_in_flight.get(tp)
+            assert track is not None, f"{tp} is listed on {listed}, and not in flight"
+
+    def _listed(self) -> list[tuple[TopicPartition, str]]:
+        """Return each present entry of ours."""
+        found = settings_in(self.cluster)
+        return [
+            (TopicPartition(name, int(each.partition(":")[0])), each)
+            for (name, key), mine in self.throttle_rules.listed.items()
+            for each in mine & {*_list(found, name, key).split(",")}
+        ]
+
+    def _check_touched(self) -> None:
+        """Check that no value of ours is left where somebody else changed a rate or a list."""
+        found = settings_in(self.cluster)
+        sent = {f"{each}" for each in self.throttle_rules.rates_sent}
+        for resource, key in self.others.touched:
+            value = found.get(resource, {}).get(key, "")
+            assert value not in sent, f"{resource} {key}={value} is ours"
+        assert not self._listed()
+
+    def _untouched(self, settings: Settings) -> Settings:
+        """Leave out the throttle settings that somebody else has changed midway."""
+        kept = {
+            resource: {
+                key: value
+                for key, value in values.items()
+                if key not in (*RATES, *REPLICAS) or (resource, key) not in self.others.touched
+            }
+            for resource, values in settings.items()
+        }
+        return {resource: values for resource, values in kept.items() if values}
+
+
+def _list(settings: Settings, topic: str, key: str) -> str:
+    return settings.get(ConfigResource(ConfigScope.TOPIC, topic), {}).get(key, "")
+
+
+class CalledOffTrouble(TroubledRun):
+    """A run of which partitions, topics or everything are cancelled, once or several times.
+
+    Args:
+        seed: decides everything.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
+    """
+
+    def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
+        self.more = random.Random(f"cancels {seed}")  # noqa: S311 - a test's dice
+        super().__init__(seed, folder, killed=killed)
+        self.cancel_rules = CancelRules(self)
+        if self.more.random() < 0.3:
+            self._shut_the_gate()
+
+    def _shut_the_gate(self) -> None:
+        at_s = self.more.uniform(0.0, TROUBLED_S)
+
+        def shut(who: str | None) -> None:
+            self.gate_shut = who
+
+        self.cluster.at(at_s, lambda: shut("somebody@here"))
+        self.cluster.at(TROUBLED_S + self.more.uniform(0.0, 50.0), lambda: shut(None))
+
+    def _commands(self) -> list[tuple[float, Command]]:
+        dice, some = self.more, list(self.targets)
+        cancels: list[tuple[float, Command]] = []
+        for _ in range(dice.randint(1, 4)):
+            kind = dice.choice(
+                (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+            )
+            scopes = (
+                CancelMoves(kind),
+                CancelMoves(kind, topics=(dice.choice(OURS),)),
+                CancelMoves(kind, partitions=tuple(dice.sample(some, dice.randint(1, len(some))))),
+            )
+            cancels.append((dice.uniform(0.0, 1.2 * TROUBLED_S), dice.choice(scopes)))
+        return [*super()._commands(), *cancels]
+
+    def check_called_off(self, outcome: Run) -> None:
+        """Check the outcome of each cancelled partition against the controller."""
+        for track in outcome.tracks.values():
+            mine = track.tp not in self.foreign() and track.tp.topic not in self.deleted()
+            if track.cancel is not None and mine:
+                self._check(track)
+
+    def _check(self, track: Track) -> None:
+        known = self.cluster.controller.get(track.tp)
+        assert known is not None
+        match track.state:
+            case State.ROLLED_BACK:
+                assert known.replicas == track.original, track
+            case State.STOPPED if track.begun and track.cancel is CancelKind.TRIM:
+                assert len(known.replicas) <= max(len(track.original), len(track.planned.target))
+            case State.STOPPED if not track.begun:
+                assert known.replicas == track.planned.original, track
+            case _:
+                pass
+        if track.state in {State.ROLLED_BACK, State.STOPPED}:
+            assert not known.reassigning, f"it moves still: {track}"
+
+
+class ThrottledAndCalledOff(CalledOffTrouble, ThrottledTrouble):
+    """Such a run with throttles, where others set throttles, too."""

@@ -16,11 +16,14 @@ from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.transport.pool import redirect_client_log
-from support.kafka.real_runs import described
-from support.kafka.real_throttles import changed
-from support.kafka.run_ends import otherwise_than_expected, steps_against_cancels
-from support.schedules.journal_judge import Replayed, recorded_looks
+from support.kafka.real_runs import (
+    changed,
+    described,
+    otherwise_than_expected,
+    steps_against_cancels,
+)
 from support.schedules.log_judge import (
+    Replayed,
     TopicLog,
     after_the_end,
     against_intents,
@@ -28,6 +31,7 @@ from support.schedules.log_judge import (
     late_s,
     lost_in_sync,
     read_log,
+    recorded_looks,
     unthrottled,
 )
 from support.schedules.play import Play

@@ -1,15 +1,44 @@
-"""Our requests to a simulated controller, one by one, and the controller's decisions."""
+"""Simulated controllers as tests drive them, and our requests to them, one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, WriteResult
+import msgspec
+
+from ktui.cluster.broker import BrokerConfig
+from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterReader,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    LogDirsAnswer,
+    OffsetsAnswer,
+    SettingsAnswer,
+    TopicConfigsAnswer,
+    TopicsAnswer,
+    WriteResult,
+)
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.controller import Controller
 from ktui.simulated.controller.records import RecordChange, Registration
+from ktui.simulated.data.replication import CaughtUp, FlowEvent, Replication
+from ktui.simulated.layout import MIB, VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.writer import SimulatedWriter
 from support.runs.engine_runs import Replicas
 
@@ -206,3 +235,268 @@ class WitnessedWriter(SimulatedWriter):
             return results
 
         return seen
+
+
+class CountingReader:
+    """Forwards every call to `reader`, and returns the answers unchanged."""
+
+    def __init__(self, reader: ClusterReader) -> None:
+        self._reader = reader
+        self.calls: Counter[str] = Counter()
+        self.described: list[frozenset[str]] = []
+        self.asked_offsets: list[tuple[int, frozenset[TopicPartition]]] = []
+        self.most_lists_at_once = 0
+        self._lists = 0
+
+    def asked(self, broker: int) -> int:
+        """Return how often log ends were requested from a broker."""
+        return [each for each, _ in self.asked_offsets].count(broker)
+
+    async def describe_cluster(self) -> ClusterDescription:
+        self.calls["describe_cluster"] += 1
+        return await self._reader.describe_cluster()
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        self.calls["list_reassignments"] += 1
+        self._lists += 1
+        self.most_lists_at_once = max(self.most_lists_at_once, self._lists)
+        try:
+            return await self._reader.list_reassignments()
+        finally:
+            self._lists -= 1
+
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
+        self.calls["describe_topics"] += 1
+        self.described.append(frozenset(names))
+        return await self._reader.describe_topics(names, fresh=fresh)
+
+    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
+        self.calls["scan_topics"] += 1
+        return self._reader.scan_topics(fresh=fresh)
+
+    async def log_offsets(
+        self,
+        broker: int,
+        *,
+        ends: Collection[TopicPartition],
+        starts: Collection[TopicPartition] = (),
+    ) -> OffsetsAnswer:
+        self.calls["log_offsets"] += 1
+        self.asked_offsets.append((broker, frozenset(ends)))
+        return await self._reader.log_offsets(broker, ends=ends, starts=starts)
+
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
+        self.calls["log_dirs"] += 1
+        return await self._reader.log_dirs(broker, partitions)
+
+    async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
+        self.calls["topic_configs"] += 1
+        return await self._reader.topic_configs(names)
+
+    async def broker_config(self, broker: int) -> BrokerConfig:
+        self.calls["broker_config"] += 1
+        return await self._reader.broker_config(broker)
+
+    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
+        self.calls["coordinated_ids"] += 1
+        return await self._reader.coordinated_ids(broker, kind)
+
+    async def settings(
+        self, resources: Collection[ConfigResource], names: Collection[str] = ()
+    ) -> SettingsAnswer:
+        self.calls["settings"] += 1
+        return await self._reader.settings(resources, names)
+
+    async def aclose(self) -> None:
+        await self._reader.aclose()
+
+
+TP = TopicPartition("orders", 0)
+
+Brokers = tuple[int, ...]
+
+
+class Kept:
+    """A controller, and each change that it reported.
+
+    Args:
+        *replicas: the replicas of each of the topic's partitions, in sync at first.
+        version: the Kafka version whose rules apply.
+        brokers: the ids of all brokers.
+        configs: settings of the topic.
+        static: settings of every broker.
+    """
+
+    def __init__(
+        self,
+        *replicas: Brokers,
+        version: str = VERSIONS[-1],
+        brokers: Iterable[int] = range(1, 8),
+        configs: Mapping[str, str] | None = None,
+        static: Mapping[str, str] | None = None,
+    ) -> None:
+        self.changes: list[RecordChange] = []
+        spec = ClusterSpec(
+            brokers=tuple(BrokerSpec(id=broker) for broker in brokers),
+            version=version,
+            broker_configs=static or {},
+        )
+        self.controller = Controller(spec, self.changes.append)
+        self.controller.create_topic(
+            TopicSpec(name=TP.topic, replicas=replicas, configs=configs or {})
+        )
+
+    def record(self, tp: TopicPartition = TP) -> Registration:
+        """Return a partition's record."""
+        known = self.controller.get(tp)
+        assert known is not None
+        return known
+
+    def alter(self, *target: int, factor: bool = True) -> WriteResult:
+        """Request a target, of any length unless `factor` is False."""
+        return self.controller.alter({TP: target}, allow_replication_factor_change=factor)[TP]
+
+    def cancel(self) -> WriteResult:
+        """Cancel the partition's reassignment."""
+        return self.controller.alter({TP: None}, allow_replication_factor_change=False)[TP]
+
+    def elect(self, tp: TopicPartition = TP) -> WriteResult:
+        """Elect a partition's preferred leader."""
+        return self.controller.elect([tp])[tp]
+
+    def join(self, *brokers: int) -> str | None:
+        """Let the leader add brokers to the ISR, in one request."""
+        known = self.record()
+        assert known.leader is not None
+        return self.controller.alter_isr(TP, (*known.isr, *brokers), known.leader)
+
+    def drop_out(self, *brokers: int) -> str | None:
+        """Let the leader remove brokers from the ISR, in one request."""
+        known = self.record()
+        assert known.leader is not None
+        isr = tuple(b for b in known.isr if b not in brokers)
+        return self.controller.alter_isr(TP, isr, known.leader)
+
+    def fence(self, *brokers: int) -> None:
+        """Let the sessions of brokers time out, one after another."""
+        for broker in brokers:
+            self.controller.fence(broker)
+
+
+MB = 1_000_000
+
+Happening = tuple[Any, FlowEvent]
+"""A time in seconds, which a test compares approximately, and the event at that time."""
+
+
+def broker(number: int, **can: Any) -> BrokerSpec:
+    """Return a broker, of 100 MB/s by default."""
+    return BrokerSpec(id=number, **{"net_in": 100.0 * MB, "net_out": 100.0 * MB, **can})
+
+
+def topic(name: str, *replicas: tuple[int, ...], **has: Any) -> TopicSpec:
+    """Return a topic with these replicas of each partition."""
+    return TopicSpec(name=name, replicas=replicas, **has)
+
+
+@dataclass
+class DataPlane:
+    """Replication, and the records that a test sets for it."""
+
+    replication: Replication
+    records: dict[TopicPartition, Registration] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    events: list[Happening] = field(default_factory=list)
+
+    def create(self, spec: TopicSpec, topic_id: str = "first") -> None:
+        """Create a topic, every replica of it in sync."""
+        self.replication.prepare(spec)
+        self.ids[spec.name] = topic_id
+        for number, replicas in enumerate(spec.replicas):
+            tp = TopicPartition(spec.name, number)
+            self._tell(tp, None, Registration(replicas, replicas, replicas[0]))
+
+    def delete(self, name: str) -> None:
+        """Delete a topic."""
+        for tp in [tp for tp in self.records if tp.topic == name]:
+            self._tell(tp, self.records[tp], None)
+
+    def decide(self, tp: TopicPartition, **fields: Any) -> None:
+        """Change a partition's record."""
+        before = self.records[tp]
+        self._tell(tp, before, msgspec.structs.replace(before, **fields))
+
+    def add(self, tp: TopicPartition, *brokers: int) -> None:
+        """Start to add replicas."""
+        known = self.records[tp]
+        self.decide(tp, replicas=(*known.replicas, *brokers), adding=(*known.adding, *brokers))
+
+    def drop(self, tp: TopicPartition, *brokers: int) -> None:
+        """Remove replicas."""
+        known = self.records[tp]
+        self.decide(
+            tp,
+            replicas=tuple(b for b in known.replicas if b not in brokers),
+            isr=tuple(b for b in known.isr if b not in brokers),
+            adding=tuple(b for b in known.adding if b not in brokers),
+        )
+
+    def accept(self, tp: TopicPartition, follower: int) -> None:
+        """Add a follower to the ISR."""
+        known = self.records[tp]
+        adding = tuple(b for b in known.adding if b != follower)
+        self.decide(tp, isr=(*known.isr, follower), adding=adding)
+
+    def run(self, to_s: float, *, accepting: bool = True) -> list[Happening]:
+        """Let time pass, and return the events; followers that caught up are added to the ISR."""
+        happened: list[Happening] = []
+        while (next_s := self.replication.next_event_s()) <= to_s:
+            for event in self.replication.advance(next_s):
+                happened.append((next_s, event))
+                if accepting and isinstance(event, CaughtUp) and self._wanted(event):
+                    self.accept(event.tp, event.broker)
+        self.replication.advance(to_s)
+        self.events += happened
+        return happened
+
+    def end(self, tp: TopicPartition, number: int) -> int:
+        """Return the log end of an existing replica."""
+        end = self.replication.end(tp, number)
+        assert end is not None
+        return end
+
+    def lag(self, tp: TopicPartition, number: int) -> int:
+        """Return how many messages a replica is behind its leader."""
+        leader = self.records[tp].leader
+        assert leader is not None
+        return self.end(tp, leader) - self.end(tp, number)
+
+    def _wanted(self, event: CaughtUp) -> bool:
+        return event.broker not in self.records[event.tp].isr
+
+    def _tell(
+        self, tp: TopicPartition, before: Registration | None, after: Registration | None
+    ) -> None:
+        if after is None:
+            del self.records[tp]
+        else:
+            self.records[tp] = after
+        self.replication.changed(RecordChange(tp, self.ids[tp.topic], before, after))
+
+
+def data_plane(
+    *topics: TopicSpec, brokers: Iterable[BrokerSpec] | int = 4, seed: int = 0, **cluster: Any
+) -> DataPlane:
+    """Set up a cluster of brokers 0, 1, 2, ... with these topics."""
+    if isinstance(brokers, int):
+        brokers = [broker(number) for number in range(brokers)]
+    spec = ClusterSpec(brokers=tuple(brokers), topics=topics, **cluster)
+    plane = DataPlane(Replication(spec, seed=seed))
+    for each in topics:
+        plane.create(each)
+    return plane
+
+
+__all__ = ["MB", "MIB", "DataPlane", "broker", "data_plane", "topic"]

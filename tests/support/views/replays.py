@@ -1,4 +1,4 @@
-"""Recordings of simulated clusters, made like real ones, and apps that play them."""
+"""Recordings made like real ones and apps that play them, and pictures of running apps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import pytest
 from textual.pilot import Pilot
 
 from ktui.cli.replay.command import join_sessions
@@ -28,7 +29,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import OutsideEvent
 from ktui.tui.replay.app import ReplayApp
-from support.views.screens import screen_text
+from support.views.screens import resize, screen_text
 from support.views.watching import MIDDLE
 
 Happenings = Mapping[float, Collection[OutsideEvent]]
@@ -222,3 +223,36 @@ async def replaying(
             replay = Replaying(app, clock, pilot)
             await replay.at_rest()
             yield replay
+
+
+class Look(NamedTuple):
+    """A theme, and the size of a terminal."""
+
+    theme: str
+    size: tuple[int, int]
+
+    def __str__(self) -> str:
+        return f"{self.theme}-{self.size[0]}x{self.size[1]}"
+
+
+class Album:
+    """The pictures of an app that runs once, by what they show and how they are looked at."""
+
+    def __init__(self) -> None:
+        self._pictures: dict[tuple[str, Look], str] = {}
+
+    async def take(self, what: str, pilot: Pilot[None], *looks: Look) -> None:
+        """Take a picture of what is on the screen in each theme and size."""
+        for look in looks:
+            pilot.app.theme = look.theme
+            await resize(pilot, look.size)
+            await pilot.pause()
+            self._pictures[what, look] = pilot.app.export_screenshot(simplify=True)
+
+    def __call__(self, what: str, look: Look) -> str:
+        return self._pictures[what, look]
+
+
+def each_of(*looks: Look) -> pytest.MarkDecorator:
+    """Return the mark of a test that compares the picture of each look."""
+    return pytest.mark.parametrize("look", looks, ids=str)

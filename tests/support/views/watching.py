@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from ktui.cli.watch.demo import SimulatedEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import Allowances
+from ktui.planning.plan import Plan, plan_as_json
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import OutsideEvent
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
+from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.widgets.header import StatusHeader
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import a_cluster, tp
 from support.views.screens import SHIPPED, resize, screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
@@ -228,3 +246,215 @@ async def watching(
         await watch.begin()
         yield watch
     await looks.aclose()
+
+
+NAME = "drain-3"
+ELSEWHERE = (4, 5, 6)
+ONE_BY_ONE = Limits(replicas=1, partitions=1)
+
+
+def a_quiet_cluster(*names: str, **how: Any) -> SimulatedCluster:
+    """Return a cluster with these partitions at rest on ORIGINAL; a copy takes some seconds."""
+    return a_cluster(resting=names, **{"messages": 5_000, **how})
+
+
+def moved(*names: str, target: tuple[int, ...] = ELSEWHERE) -> dict[TopicPartition, Any]:
+    """Return a plan that moves all of them to one place."""
+    return dict.fromkeys(map(tp, names), target)
+
+
+def a_new_run(
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    limits: Limits,
+    name: str = NAME,
+    throttle: str = "none",
+) -> NewRun:
+    return NewRun(
+        name=name,
+        plan=plan_of(targets),
+        plan_name=f"{name}.json",
+        limits=limits,
+        allowed=Allowances(replication_factor_change=True, below_min_isr=True),
+        options=RunOptions(throttle=parse_throttle_rates(throttle)),
+    )
+
+
+class RunWatched(Watching):
+    """A running app that is attached to a run, and the engine of that run."""
+
+    engines: SimulatedEngines
+    state_dir: StateDir
+    run: RunDir
+
+    async def pass_until(self, words: str, *, most_s: float = 300.0) -> None:
+        """Let time pass, poll by poll, until the screen shows some words."""
+        until_s = self.clock.monotonic() + most_s
+        while words not in self.text:
+            assert self.clock.monotonic() < until_s, f"{words!r} never came:\n{self.text}"
+            await self.see()
+
+    async def say(self, words: str) -> None:
+        """Wait, while the cluster's time stands still, until the screen shows some words."""
+        await self.until(lambda: words in self.text)
+
+
+@asynccontextmanager
+async def watching_runs(
+    cluster: SimulatedCluster,
+    folder: Path,
+    *,
+    size: tuple[int, int] = MIDDLE,
+    write: bool = True,
+    **how: Any,
+) -> AsyncIterator[RunWatched]:
+    """Run the app beside a state directory, and wait for the first poll."""
+    state_dir = StateDir(folder / "state")
+    engines = SimulatedEngines(cluster, state_dir)
+    looks = Looks(cluster)
+    app = an_app(
+        cluster,
+        looks,
+        read_only=not write,
+        state_dir=state_dir,
+        engines=engines,
+        brokers=engines.brokers,
+        verbs=ShellVerbs(),
+        **how,
+    )
+    async with app.run_test(size=size, notifications=True) as pilot:
+        watch = RunWatched(app, looks, cluster, pilot)
+        watch.engines, watch.state_dir = engines, state_dir
+        watch.run = state_dir.run(NAME)
+        await watch.begin()
+        yield watch
+    await engines.aclose()
+    await looks.aclose()
+
+
+@asynccontextmanager
+async def watching_run(
+    cluster: SimulatedCluster,
+    folder: Path,
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    limits: Limits = ONE_BY_ONE,
+    throttle: str = "none",
+    **how: Any,
+) -> AsyncIterator[RunWatched]:
+    """Start a run, and watch it in the app that is attached to it."""
+    async with watching_runs(cluster, folder, **how) as watch:
+        run = await watch.engines.start(a_new_run(targets, limits, throttle=throttle))
+        watch.app.call_later(watch.app.attach_to, run)
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.see()
+        yield watch
+
+
+async def open_dialog(watch: RunWatched, *keys: str) -> None:
+    """Open the cancel dialog, choose, and poll the chosen partitions."""
+    await watch.press("c", *keys)
+    await watch.see()
+    await watch.see()
+
+
+async def carry_out(watch: RunWatched, *keys: str) -> None:
+    """Choose in the cancel dialog, and confirm the choice."""
+    await open_dialog(watch, *keys)
+    await watch.press("y")
+    await watch.see()
+    await watch.see()
+
+
+def state_of(watch: RunWatched, name: str) -> State:
+    """Return the state of a partition in the run."""
+    assert watch.app.attached is not None
+    return watch.app.attached.run.tracks[tp(name)].state
+
+
+def asked(watch: RunWatched) -> list[object]:
+    """Return the commands to the run that are not answered yet."""
+    assert watch.app.attached is not None
+    return [each.command for each in watch.app.attached._commands.asked()]
+
+
+def known(watch: RunWatched, name: str) -> Registration:
+    """Return a partition as the controller has it."""
+    found = watch.cluster.controller.get(tp(name))
+    assert found is not None
+    return found
+
+
+def a_plan_file(folder: Path, plan: Plan | str, name: str) -> Path:
+    path = folder / name
+    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
+    return path
+
+
+def plan_screen(watch: RunWatched) -> PlanScreen:
+    screen = watch.app.screen
+    assert isinstance(screen, PlanScreen)
+    return screen
+
+
+def field(watch: RunWatched, name: str) -> Input:
+    return watch.app.screen.query_one(name, Input)
+
+
+async def read(watch: RunWatched, path: Path | str) -> None:
+    """Go back to the first step, and have a plan read."""
+    await go_to(watch, "plan")
+    field(watch, "#plan-path").value = str(path)
+    field(watch, "#plan-path").focus()
+    await watch.press("enter")
+
+
+async def go_to(watch: RunWatched, step: str) -> None:
+    """Go to a step by enter and escape, as far as the screen lets one."""
+    screen = plan_screen(watch)
+    names = [each.name for each in screen.STEPS]
+    while names.index(screen.step.name) > names.index(step):
+        await watch.press("escape")
+    while screen.step.name != step:
+        await settled(watch)
+        before = screen.step.name
+        await watch.press("enter")
+        if screen.step.name == before:
+            return
+
+
+async def settled(watch: RunWatched) -> None:
+    """Wait until the preview is that of what was typed."""
+    await watch.until(lambda: not plan_screen(watch).computes)
+
+
+async def confirm(watch: RunWatched, name: str) -> None:
+    """Go on to the last step, and type the run's name there."""
+    screen = plan_screen(watch)
+    await go_to(watch, screen.STEPS[-1].name)
+    await settled(watch)
+    if screen.step is screen.STEPS[-1]:
+        field(watch, "#plan-again").value = name
+        field(watch, "#plan-again").focus()
+        await watch.press("enter")
+
+
+async def tick(watch: RunWatched, box: str, step: str) -> None:
+    """Tick a box in its step."""
+    await go_to(watch, step)
+    watch.app.screen.query_one(box).focus()
+    await watch.press("space")
+
+
+def report(watch: RunWatched) -> str:
+    """Return what is shown about the plan, in whatever step: what was read, found and computed."""
+    screen = watch.app.screen
+    found = [*map(screen.query_one, ("#plan-read", "#plan-findings")), *screen.query(".wrong")]
+    words = [str(widget.render()) for widget in found]
+    return "\n".join([*words, watch.app.screen.query_one(PreviewPane).text])
+
+
+def answer_line(watch: RunWatched) -> str:
+    return joined_words(str(watch.app.screen.query_one("#plan-answer").render()))
+
+
+def joined_words(text: str) -> str:
+    return " ".join(text.split())

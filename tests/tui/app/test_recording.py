@@ -31,9 +31,8 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.rehearsal import RehearsalApp
 from ktui.tui.poll.polling import Polling
 from ktui.tui.replay.walk import Survey
-from support.cli.named_cluster import NamedCluster
-from support.rehearsal.small_twins import ONTO_4, TWIN, played, rehearsal_of
-from support.simulated.moving_clusters import a_cluster
+from support.cli.call_ktui import NamedCluster
+from support.simulated.moving_clusters import ONTO_4, TWIN, a_cluster, played, rehearsal_of
 from support.views.replays import the_tape
 from support.views.screens import SHIPPED, screen_text
 from support.views.watching import MIDDLE, POLL_S, Looks, Watching

@@ -35,12 +35,12 @@ from ktui.tui.replay import walk
 from ktui.tui.replay.player import Player, ReplayNotice, SearchDirection, branch_point
 from ktui.tui.replay.walk import RunStage, Survey
 from property.test_progress import histories
-from support.recordings.recorded_history import a_recording
+from support.recordings.recordings import a_recording
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import a_move, an_observation
 from support.views.replays import Course, recorded_run, replaying, the_tape
-from support.views.running import a_new_run, moved
 from support.views.screens import screen_text
+from support.views.watching import a_new_run, moved
 
 NAMES = ("orders-0", "orders-1", "orders-2", "orders-3")
 ASSUMED = SnapshotRates(slow=2e6, usual=5e6, fast=9e6, source=RatesFrom.ASSUMED)

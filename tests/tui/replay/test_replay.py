@@ -11,13 +11,12 @@ from ktui.recording.recorder import Recorder
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.screens.detail.screen import DetailScreen
-from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.recordings.recordings import a_recording, damaged, files_of
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, a_move, an_observation
 from support.views.replays import Course, Replaying, recorded_run, replaying
-from support.views.running import a_new_run, moved
 from support.views.screens import resize
-from support.views.watching import SMALL
+from support.views.watching import SMALL, a_new_run, moved
 
 NAMES = ("orders-0", "orders-1", "orders-2")
 

@@ -19,12 +19,11 @@ from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.poll.polling import load_history, merge_history
 from support.recordings.drained_recordings import MB, driven
-from support.recordings.recorded_history import files_of
-from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
-from support.simulated.moving_clusters import a_cluster
+from support.recordings.recordings import files_of
+from support.simulated.moving_clusters import ONTO_4, TWIN, a_cluster, rehearsal_of
 from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
 from support.views.replays import Course, record_run, replaying
-from support.views.running import a_new_run, moved, watching_runs
+from support.views.watching import a_new_run, moved, watching_runs
 
 NAMES = ("orders-0", "orders-1")
 

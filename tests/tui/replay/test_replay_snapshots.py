@@ -9,10 +9,8 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster
-from support.views.pictures import Album, Look, each_of
-from support.views.replays import Course, recorded_run, replaying
-from support.views.running import a_new_run, moved
-from support.views.watching import LARGE, MIDDLE, SMALL
+from support.views.replays import Album, Course, Look, each_of, recorded_run, replaying
+from support.views.watching import LARGE, MIDDLE, SMALL, a_new_run, moved
 
 NAMES = [f"orders-{n}" for n in range(6)]
 SIZES = [Look("dark", SMALL), Look("dark", MIDDLE), Look("dark", LARGE)]

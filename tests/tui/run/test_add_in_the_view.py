@@ -17,19 +17,25 @@ from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import tp
-from support.views import plan_steps
-from support.views.cancel_dialog import known, state_of
-from support.views.plan_steps import (
+from support.views import watching
+from support.views.watching import (
+    LARGE,
+    SMALL,
+    RunWatched,
     a_plan_file,
+    a_quiet_cluster,
     answer_line,
     go_to,
     joined_words,
+    known,
+    moved,
     read,
     report,
+    state_of,
     tick,
+    watching_run,
+    watching_runs,
 )
-from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
-from support.views.watching import LARGE, SMALL
 
 OTHER = (7, 2, 3)
 
@@ -62,7 +68,7 @@ async def choose_conflict(watch: RunWatched, *keys: str) -> None:
 
 
 async def confirm(watch: RunWatched, name: str = "drain-3") -> None:
-    await plan_steps.confirm(watch, name)
+    await watching.confirm(watch, name)
 
 
 async def added(watch: RunWatched) -> None:

@@ -26,19 +26,26 @@ from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import move
-from support.views.cancel_dialog import asked, open_dialog, state_of
-from support.views.plan_steps import a_plan_file, go_to, read, settled
 from support.views.replays import Course, record_run, replaying
-from support.views.running import (
+from support.views.watching import (
+    LARGE,
+    MIDDLE,
     ONE_BY_ONE,
+    SMALL,
     RunWatched,
     a_new_run,
+    a_plan_file,
     a_quiet_cluster,
+    asked,
+    go_to,
     moved,
+    open_dialog,
+    read,
+    settled,
+    state_of,
     watching_run,
     watching_runs,
 )
-from support.views.watching import LARGE, MIDDLE, SMALL
 
 _NAMED = {":": "colon", "/": "slash"}
 MOVED = moved("a-0", "a-1")

@@ -19,9 +19,21 @@ from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.simulated.moving_clusters import ORIGINAL
-from support.views.cancel_dialog import asked, carry_out, known, open_dialog, state_of
-from support.views.running import NAME, RunWatched, a_new_run, a_quiet_cluster, moved, watching_run
-from support.views.watching import LARGE, SMALL
+from support.views.watching import (
+    LARGE,
+    NAME,
+    SMALL,
+    RunWatched,
+    a_new_run,
+    a_quiet_cluster,
+    asked,
+    carry_out,
+    known,
+    moved,
+    open_dialog,
+    state_of,
+    watching_run,
+)
 
 NAMES = ("a-0", "a-1", "b-0")
 

@@ -21,17 +21,18 @@ from ktui.planning.throttle_rates import Objective
 from ktui.simulated import layout
 from ktui.tui.draw.format import as_duration, as_time
 from support.simulated.moving_clusters import ORIGINAL, move, tp
-from support.views.cancel_dialog import carry_out, known
-from support.views.running import (
+from support.views.watching import (
     ONE_BY_ONE,
+    SMALL,
     RunWatched,
     a_new_run,
     a_quiet_cluster,
+    carry_out,
+    known,
     moved,
     watching_run,
     watching_runs,
 )
-from support.views.watching import SMALL
 
 NAMES = ("a-0", "a-1", "b-0")
 ELSEWHERE_TOO = (7, 8, 9)

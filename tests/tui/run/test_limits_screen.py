@@ -17,15 +17,17 @@ from ktui.tui.screens.forms import LimitInput, RateInput
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.throttled import set_rate
-from support.views.running import (
+from support.views.watching import (
     ELSEWHERE,
+    LARGE,
+    MIDDLE,
+    SMALL,
     RunWatched,
     a_quiet_cluster,
     moved,
     watching_run,
     watching_runs,
 )
-from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1", "a-2", "a-3")
 

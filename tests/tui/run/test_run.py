@@ -7,9 +7,8 @@ from rich.text import Text
 from ktui.pacing.limits import Limits, Order
 from ktui.simulated import layout
 from support.simulated.moving_clusters import move, tp, wait
-from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.screens import colour_of
-from support.views.watching import SMALL
+from support.views.watching import SMALL, a_quiet_cluster, moved, watching_run, watching_runs
 
 SESSION_S = 30.0
 """Longer than a broker session takes to expire."""

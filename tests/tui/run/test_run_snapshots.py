@@ -16,9 +16,8 @@ from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, move, wait
-from support.views.pictures import Album, Look, each_of
-from support.views.running import RunWatched, a_new_run, moved, watching_runs
-from support.views.watching import LARGE, SMALL
+from support.views.replays import Album, Look, each_of
+from support.views.watching import LARGE, SMALL, RunWatched, a_new_run, moved, watching_runs
 
 WIDE = (120, 40)
 SIZES = [Look("dark", SMALL), Look("dark", WIDE), Look("dark", LARGE)]

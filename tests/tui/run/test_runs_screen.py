@@ -5,9 +5,10 @@ from pathlib import Path
 from ktui.tui.screens.run.questions import ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.views.running import (
+from support.views.watching import (
     NAME,
     ONE_BY_ONE,
+    SMALL,
     RunWatched,
     a_new_run,
     a_quiet_cluster,
@@ -15,7 +16,6 @@ from support.views.running import (
     watching_run,
     watching_runs,
 )
-from support.views.watching import SMALL
 
 
 async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:

@@ -15,30 +15,29 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from support.cli.named_cluster import NamedCluster
+from support.cli.call_ktui import NamedCluster
 from support.runs.engine_runs import plan_of
-from support.views.plan_steps import (
+from support.views.watching import (
+    LARGE,
+    ONE_BY_ONE,
+    SMALL,
+    RunWatched,
+    a_new_run,
     a_plan_file,
+    a_quiet_cluster,
     answer_line,
     confirm,
     field,
     go_to,
     joined_words,
+    moved,
     read,
     report,
     settled,
     tick,
-)
-from support.views.running import (
-    ONE_BY_ONE,
-    RunWatched,
-    a_new_run,
-    a_quiet_cluster,
-    moved,
     watching_run,
     watching_runs,
 )
-from support.views.watching import LARGE, SMALL
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:

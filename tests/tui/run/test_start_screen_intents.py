@@ -20,22 +20,26 @@ from ktui.tui.run_view.plan_request import SOURCES
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.plan.start import StartScreen
-from support.cli.made_plan import cluster
+from support.cli.start_sandbox import cluster
 from support.runs.engine_runs import plan_of
-from support.views.plan_steps import (
+from support.views.watching import (
+    LARGE,
+    SMALL,
+    RunWatched,
     a_plan_file,
+    a_quiet_cluster,
     answer_line,
     confirm,
     field,
     go_to,
     joined_words,
+    moved,
     plan_screen,
     read,
     report,
     settled,
+    watching_runs,
 )
-from support.views.running import RunWatched, a_quiet_cluster, moved, watching_runs
-from support.views.watching import LARGE, SMALL
 
 
 async def choose(watch: RunWatched, source: str) -> None:

@@ -20,9 +20,17 @@ from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.questions import ConfirmScreen
 from support.simulated.moving_clusters import a_cluster, tp
-from support.views.plan_steps import field, joined_words
-from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
-from support.views.watching import LARGE, SMALL
+from support.views.watching import (
+    LARGE,
+    SMALL,
+    RunWatched,
+    a_quiet_cluster,
+    field,
+    joined_words,
+    moved,
+    watching_run,
+    watching_runs,
+)
 
 
 async def at_broker(watch: RunWatched, broker: int) -> None:

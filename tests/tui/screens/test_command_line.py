@@ -17,9 +17,17 @@ from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets import off_loop
 from support.simulated.moving_clusters import a_cluster
-from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.screens import BEGAN_S, timeline
-from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
+from support.views.watching import (
+    LARGE,
+    MIDDLE,
+    SMALL,
+    Watching,
+    a_quiet_cluster,
+    moved,
+    watching,
+    watching_run,
+)
 
 NAMES = ("a-0", "a-1", "b-0", "b-1")
 

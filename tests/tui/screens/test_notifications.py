@@ -11,10 +11,17 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.insights.insights import NAME, publish_insights
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.runs import InsightsScreen
-from support.pipeline.insights import insights
-from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.pipeline.report_facts import insights
 from support.views.screens import SIZES, Host, screen_text
-from support.views.watching import LARGE, MIDDLE, SMALL
+from support.views.watching import (
+    LARGE,
+    MIDDLE,
+    SMALL,
+    a_quiet_cluster,
+    moved,
+    watching_run,
+    watching_runs,
+)
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])

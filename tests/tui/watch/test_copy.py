@@ -11,9 +11,8 @@ import pytest
 
 from ktui.tui.screens.copy import copy_text
 from support.simulated.moving_clusters import a_cluster
-from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.terminal import Terminal
-from support.views.watching import SMALL, watching
+from support.views.watching import SMALL, a_quiet_cluster, moved, watching, watching_run
 
 STAND_IN = """#!/bin/sh
 printf '%s\\n' "$*" > {folder}/arguments

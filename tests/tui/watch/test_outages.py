@@ -23,16 +23,18 @@ from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.off_loop import ReportsOwnErrors
 from support.runs.throttled import set_rate
 from support.simulated.moving_clusters import a_cluster, move, tp
-from support.views.running import (
+from support.views.screens import colour_of
+from support.views.watching import (
+    LARGE,
     ONE_BY_ONE,
+    SMALL,
     a_new_run,
     a_quiet_cluster,
     moved,
+    watching,
     watching_run,
     watching_runs,
 )
-from support.views.screens import colour_of
-from support.views.watching import LARGE, SMALL, watching
 
 
 async def test_a_frozen_list_stands_still_while_the_header_updates() -> None:

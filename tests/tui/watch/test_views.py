@@ -8,8 +8,7 @@ from ktui.cluster.observer import Interest
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from support.simulated.moving_clusters import Replicas, a_cluster, cancel, wait
-from support.views.running import a_quiet_cluster, moved, watching_run
-from support.views.watching import LARGE, SMALL, watching
+from support.views.watching import LARGE, SMALL, a_quiet_cluster, moved, watching, watching_run
 
 MIN_2 = {"min.insync.replicas": "2"}
 TROUBLED: dict[str, list[Replicas]] = {

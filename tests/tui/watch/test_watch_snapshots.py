@@ -6,8 +6,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from support.simulated.moving_clusters import a_cluster
-from support.views.pictures import Album, Look, each_of
-from support.views.scene import LONG_S, POLL_S, busy
+from support.views.replays import Album, Look, each_of
+from support.views.situations import LONG_S, POLL_S, busy
 from support.views.watching import LARGE, MIDDLE, SMALL, watching
 
 DARK = [Look("dark", SMALL), Look("dark", MIDDLE), Look("dark", LARGE)]

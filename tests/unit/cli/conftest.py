@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.plan_sandbox import PlanSandbox
-from support.cli.start_sandbox import StartSandbox
+from support.cli.start_sandbox import PlanSandbox, StartSandbox
 
 
 @pytest.fixture

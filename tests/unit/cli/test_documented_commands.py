@@ -21,12 +21,11 @@ from ktui.insights.insights import NAME as INSIGHTS
 from ktui.insights.insights import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.cancel_sandbox import CancelSandbox
-from support.cli.cancelled_run import MOVED, CancelledRun
-from support.cli.named_cluster import NamedCluster
-from support.journals.owners import GoodClaim
-from support.pipeline.insights import insights
-from support.recordings.recorded_history import a_recording, files_of
+from support.cli.call_ktui import NamedCluster
+from support.cli.cancel_sandbox import MOVED, CancelledRun, CancelSandbox
+from support.journals.journals import GoodClaim
+from support.pipeline.report_facts import insights
+from support.recordings.recordings import a_recording, files_of
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, a_move, an_observation
 

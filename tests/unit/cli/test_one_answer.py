@@ -39,7 +39,7 @@ from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.speed.copies import SENDING
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest, read_chosen_plan
-from support.cli.named_cluster import NamedCluster
+from support.cli.call_ktui import NamedCluster
 from support.recordings.drained_recordings import RecordedRun
 from support.runs.engine_runs import Replicas, plan_of
 

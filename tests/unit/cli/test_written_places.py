@@ -26,9 +26,8 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.story import save_picture
-from support.cli.made_plan import cluster
-from support.cli.plan_sandbox import PlanSandbox
-from support.cli.two_hosts import TwoHosts
+from support.cli.shell import TwoHosts
+from support.cli.start_sandbox import PlanSandbox, cluster
 from support.journals.journals import a_start, written
 
 Writes = Callable[[Path], str]

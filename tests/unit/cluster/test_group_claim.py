@@ -29,7 +29,7 @@ from ktui.cluster.ownership import (
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.journals.owners import Owners, owner
+from support.journals.journals import Owners, owner
 from support.simulated.clusters import a_cluster, wait
 
 ADA, BOB = owner("ada"), owner("bob")

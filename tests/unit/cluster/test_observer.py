@@ -12,7 +12,7 @@ from ktui.cluster.figures import CLOSELY_S, FOLLOW_S, MOST, SELDOM_S
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated import layout
-from support.simulated.polled_cluster import (
+from support.simulated.observations import (
     EVERYONE,
     MESSAGES,
     ORDERS,

@@ -24,7 +24,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.settings import ALL, list_includes, parse_throttled_list, throttled_entry
 from ktui.simulated import layout
 from support.simulated.moving_clusters import cordon
-from support.simulated.polled_cluster import (
+from support.simulated.observations import (
     EVERYONE,
     MESSAGES,
     ORDERS,

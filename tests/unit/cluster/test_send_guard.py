@@ -31,7 +31,7 @@ from ktui.cluster.ownership import (
 )
 from ktui.cluster.text import clean
 from ktui.simulated.clock import VirtualClock
-from support.journals.owners import owner
+from support.journals.journals import owner
 
 ADA, BOB = owner("ada"), owner("bob")
 

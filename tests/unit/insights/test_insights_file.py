@@ -19,7 +19,7 @@ from ktui.insights.insights import (
     publish_insights,
     read_insights,
 )
-from support.pipeline.insights import insights, of_cluster
+from support.pipeline.report_facts import insights, of_cluster
 
 
 def test_published_insights_are_read_back(tmp_path: Path) -> None:

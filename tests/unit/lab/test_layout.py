@@ -22,7 +22,7 @@ from ktui.lab import layout, nodes, readiness, security
 from ktui.lab.layout import Lab, LabError, Node, Security, WrongInput
 from ktui.lab.security import render, server_properties
 from ktui.lab.up import down
-from support.kafka.lab_layout import written_lab
+from support.kafka.labs import written_lab
 
 
 def test_a_saved_lab_is_loaded_unchanged(tmp_path: Path) -> None:

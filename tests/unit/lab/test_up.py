@@ -17,7 +17,7 @@ from ktui.lab import up as up_module
 from ktui.lab.java import Java, check_version, fetch, find_java, find_maven, needed_release
 from ktui.lab.layout import Lab, LabError, WrongInput
 from ktui.lab.up import LabRequest, up
-from support.kafka.lab_layout import written_lab
+from support.kafka.labs import written_lab
 
 
 class Usage(NamedTuple):

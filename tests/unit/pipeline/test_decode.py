@@ -28,9 +28,9 @@ from ktui.pipeline.lake.views import NAME, type_name, views_sql
 from ktui.pipeline.lake.views import TABLES as VIEWS_TABLES
 from ktui.pipeline.run.recorded_tables import CountedSteps
 from ktui.recording.lines import Head, Line
-from support.pipeline.lake_recordings import looks, record
+from support.pipeline.lake_rows import looks, record
 from support.pipeline.report_lake import write_lake
-from support.recordings.faulty_segments import summed, unsummed
+from support.recordings.recordings import summed, unsummed
 
 
 @pytest.fixture

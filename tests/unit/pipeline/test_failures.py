@@ -31,7 +31,7 @@ from ktui.recording import lines
 from ktui.recording.codec import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine
 from support.journals.journals import started
-from support.pipeline.lake_recordings import looks
+from support.pipeline.lake_rows import looks
 
 _RAISED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
 Traceback (most recent call last):

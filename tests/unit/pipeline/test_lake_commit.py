@@ -33,8 +33,7 @@ from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, T
 from ktui.pipeline.lake.sizing import Sizing
 from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.report.data.lake import ArrowLake
-from support.recordings.taped_runs import tapes_of_runs
-from support.recordings.tapes import Tape
+from support.recordings.taped_runs import Tape, tapes_of_runs
 
 
 class Store:

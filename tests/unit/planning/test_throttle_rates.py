@@ -30,9 +30,9 @@ from ktui.planning.throttle_rates import (
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.preflights import preflight
-from support.simulated.counting_reader import CountingReader
+from support.cli.start_sandbox import preflight
 from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
+from support.simulated.witness import CountingReader
 
 RATES = st.one_of(st.none(), st.integers(1, 10**15))
 WRITTEN: dict[str, ThrottleRates] = {

@@ -19,7 +19,7 @@ from ktui.preview.text import lines
 from ktui.speed import simulate as schedule_module
 from ktui.speed.answer import Bottleneck, Span
 from ktui.speed.capacity import Capacity
-from support.cli.preflights import (
+from support.cli.start_sandbox import (
     GB,
     Way,
     a_plan,

@@ -18,7 +18,16 @@ from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview
 from ktui.preview.text import lines
 from ktui.speed.capacity import Capacity
-from support.cli.preflights import Way, a_plan, a_snapshot, base, how_long, preflight, throttled, tp
+from support.cli.start_sandbox import (
+    Way,
+    a_plan,
+    a_snapshot,
+    base,
+    how_long,
+    preflight,
+    throttled,
+    tp,
+)
 
 MB = 10**6
 ONE: Way = ((1, 2, 3), (4, 2, 3))

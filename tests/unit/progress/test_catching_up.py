@@ -12,8 +12,16 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Lane, Progress, Role
 from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster, wait
-from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.simulated.seen_polls import Recorder, moving
+from support.simulated.observations import (
+    T0,
+    Recorder,
+    a_move,
+    a_partition,
+    an_observation,
+    at,
+    folded,
+    moving,
+)
 
 COMPACTED = {"orders": TopicConfig(compacted=True)}
 TIERED = {"orders": TopicConfig(tiered=True)}

@@ -15,8 +15,15 @@ from ktui.progress.news import PER_TIMELINE, EventSeverity
 from ktui.progress.timeline import Event, Progress, in_time_order
 from ktui.simulated import layout as acts
 from support.simulated.moving_clusters import a_cluster
-from support.simulated.observations import START, T0, a_move, a_partition, an_observation, folded
-from support.simulated.seen_polls import Recorder
+from support.simulated.observations import (
+    START,
+    T0,
+    Recorder,
+    a_move,
+    a_partition,
+    an_observation,
+    folded,
+)
 
 MIN_ISR_2 = {"orders": TopicConfig(min_insync_replicas=2)}
 

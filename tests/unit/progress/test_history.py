@@ -13,8 +13,17 @@ from ktui.progress.row import HISTORY_SLOTS, RECENT_SLOTS
 from ktui.progress.summary import Inflow, inflows, totals
 from ktui.progress.timeline import Cause, Lane, Mark, Phase, Progress, Slots, Stall, StallKind
 from support.simulated.moving_clusters import a_cluster, move, throttle, wait
-from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, at, folded
-from support.simulated.seen_polls import Recorder, moving
+from support.simulated.observations import (
+    T0,
+    T1,
+    Recorder,
+    a_move,
+    a_partition,
+    an_observation,
+    at,
+    folded,
+    moving,
+)
 
 
 def recent(progress: Progress) -> Slots:

@@ -13,8 +13,16 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated import layout
 from support.simulated.moving_clusters import a_cluster, wait
-from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.simulated.seen_polls import Recorder, moving
+from support.simulated.observations import (
+    T0,
+    Recorder,
+    a_move,
+    a_partition,
+    an_observation,
+    at,
+    folded,
+    moving,
+)
 
 LISTED = {"orders": TopicConfig(follower_throttled_replicas="0:4", leader_throttled_replicas="*")}
 

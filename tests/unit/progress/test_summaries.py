@@ -26,12 +26,13 @@ from support.simulated.observations import (
     START,
     T0,
     T1,
+    Recorder,
     a_move,
     a_partition,
     an_observation,
     folded,
+    moving,
 )
-from support.simulated.seen_polls import Recorder, moving
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,15 @@ from ktui.progress.throttle import steady
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.moving_clusters import a_cluster, throttle
-from support.simulated.observations import T0, T1, a_move, an_observation, folded
-from support.simulated.seen_polls import Recorder, recorded
+from support.simulated.observations import (
+    T0,
+    T1,
+    Recorder,
+    a_move,
+    an_observation,
+    folded,
+    recorded,
+)
 
 FOLLOWERS = {"follower.replication.throttled.replicas": "*"}
 LEADERS = {"leader.replication.throttled.replicas": "*"}

@@ -28,7 +28,7 @@ from support.recordings.recordings import (
     happenings,
     seen_in,
 )
-from support.simulated.polled_cluster import ORDERS
+from support.simulated.observations import ORDERS
 
 TESTS = Path(__file__).parents[2]
 MOST_BYTES = 3_000

@@ -32,10 +32,23 @@ from ktui.recording.replay_tape import (
 )
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
-from support.recordings.recorded_history import a_recording, damaged, files_of
-from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
-from support.simulated.observations import START, T0, a_move, an_observation
-from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move
+from support.recordings.recordings import (
+    a_recording,
+    all_to_the_millisecond,
+    damaged,
+    files_of,
+    happenings,
+    seen_in,
+)
+from support.simulated.observations import (
+    EVERYONE,
+    START,
+    T0,
+    Looking,
+    a_move,
+    an_observation,
+    looking_at_a_move,
+)
 
 
 def a_history(first_s: float = 100.0, polls: int = 60, step_s: float = 10.0) -> list[Observation]:

@@ -53,7 +53,7 @@ from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.speed.answer import Span
 from support.journals.journals import started
-from support.rehearsal.small_twins import ONTO_4, TWIN, rehearsal_of
+from support.simulated.moving_clusters import ONTO_4, TWIN, rehearsal_of
 from support.simulated.observations import START
 
 MB = 1_000_000

@@ -22,7 +22,7 @@ from ktui.rehearsal.twin import Pace
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import OutsideEvent
-from support.rehearsal.small_twins import ONTO_4, SIZE, SPEC, TWIN, played
+from support.simulated.moving_clusters import ONTO_4, SPEC, TWIN, TWIN_SIZE, played
 
 ALONE = Plan((PartitionTarget("orders", 0, (1, 2, 4)),))
 
@@ -33,11 +33,11 @@ def undisturbed() -> Summary:
 
 
 def test_a_plan_takes_the_time_of_its_copies_at_the_rate_of_the_twin(undisturbed: Summary) -> None:
-    copies_s = 2 * SIZE / 50e6
+    copies_s = 2 * TWIN_SIZE / 50e6
 
     assert undisturbed.complete
     assert undisturbed.ended_by is EndedBy.RUN
-    assert undisturbed.bytes_copied == 2 * SIZE
+    assert undisturbed.bytes_copied == 2 * TWIN_SIZE
     assert copies_s < undisturbed.time_s < copies_s + 15
     assert (undisturbed.stalls, undisturbed.faults, undisturbed.why) == ((), (), ())
 
@@ -47,7 +47,7 @@ def test_peaks_are_those_of_the_brokers_that_the_plan_concerns(undisturbed: Summ
 
     assert sorted(brokers) == [1, 2, 3, 4]
     assert brokers[4].inflow == pytest.approx(50e6)
-    assert brokers[4].disk - brokers[4].room == pytest.approx(2 * SIZE, rel=0.01)
+    assert brokers[4].disk - brokers[4].room == pytest.approx(2 * TWIN_SIZE, rel=0.01)
     assert [brokers[b].inflow for b in (1, 2, 3)] == [0.0, 0.0, 0.0]
 
 
@@ -69,10 +69,10 @@ def test_a_stop_drops_what_is_under_way_and_a_rollback_copies_what_was_dropped()
     moves = summarise(played(ONTO_4, limits=Limits(replicas=1, partitions=1, cut_together=1)))
 
     first, last = moves.stops[0], moves.stops[-1]
-    assert (first.done, first.left, first.bytes_left) == (0, 2, 2 * SIZE)
-    assert (first.in_flight, first.back_partitions, first.back_bytes) == (SIZE, 1, 0)
-    assert (last.done, last.left, last.bytes_left) == (1, 1, SIZE)
-    assert (last.in_flight, last.back_partitions, last.back_bytes) == (SIZE, 2, SIZE)
+    assert (first.done, first.left, first.bytes_left) == (0, 2, 2 * TWIN_SIZE)
+    assert (first.in_flight, first.back_partitions, first.back_bytes) == (TWIN_SIZE, 1, 0)
+    assert (last.done, last.left, last.bytes_left) == (1, 1, TWIN_SIZE)
+    assert (last.in_flight, last.back_partitions, last.back_bytes) == (TWIN_SIZE, 2, TWIN_SIZE)
 
 
 def test_a_throttle_bounds_the_inflow_and_is_the_cause_of_a_longer_run() -> None:
@@ -81,7 +81,7 @@ def test_a_throttle_bounds_the_inflow_and_is_the_cause_of_a_longer_run() -> None
     inflow = next(use.inflow for use in slowed.brokers if use.broker == 4)
     share = TWIN.spec.brokers[0].throttle_share * 10e6
     assert share <= inflow < 10e6  # of the first second, in which the copy begins unthrottled
-    assert slowed.time_s == pytest.approx(SIZE / share, rel=0.05)
+    assert slowed.time_s == pytest.approx(TWIN_SIZE / share, rel=0.05)
 
 
 def test_a_copy_that_is_over_between_two_polls_still_counts_as_inflow() -> None:
@@ -103,7 +103,7 @@ def test_a_broker_that_dies_and_comes_back_is_a_stall_with_its_cause_and_advice(
     assert (killed.event, started.at_s) == ("kill 4 at 40%", 120.0)
     assert any("broker 4 is down" in words for words in killed.did)
     assert "Start broker 4, or cancel the reassignment." in killed.do
-    assert killed.stop.in_flight == SIZE
+    assert killed.stop.in_flight == TWIN_SIZE
     assert killed.stop.back_bytes == 0
 
 
@@ -153,8 +153,8 @@ def test_where_nothing_is_copied_the_share_is_that_of_the_partitions() -> None:
 def test_slow_and_fast_twins_are_the_ends_of_the_range() -> None:
     slow, fast = (summarise(played(ALONE, pace=pace)).time_s for pace in (Pace.SLOW, Pace.FAST))
 
-    assert slow > SIZE / TWIN.rates.low
-    assert SIZE / TWIN.rates.high < fast < slow / 2
+    assert slow > TWIN_SIZE / TWIN.rates.low
+    assert TWIN_SIZE / TWIN.rates.high < fast < slow / 2
 
 
 GOES_ON = ("Nothing: the run goes on by itself.",)

@@ -14,7 +14,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.controller import RECORDS, Controller
 from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
-from support.simulated.controllers import TP, Kept
+from support.simulated.witness import TP, Kept
 
 ACCEPTED = WriteResult(Verdict.ACCEPTED)
 

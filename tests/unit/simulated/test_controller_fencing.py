@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from support.simulated.controllers import TP, Kept
+from support.simulated.witness import TP, Kept
 
 WITHOUT_ELR, WITH_ELR = ("3.9", "4.0"), ("4.1", "4.2", "4.3", "4.4")
 VERSIONS = (*WITHOUT_ELR, *WITH_ELR)

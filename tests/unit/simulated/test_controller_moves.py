@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.simulated.controller.controller import RECORDS
-from support.simulated.controllers import TP, Kept
+from support.simulated.witness import TP, Kept
 
 ACCEPTED = WriteResult(Verdict.ACCEPTED)
 BEFORE_4_3 = ("3.9", "4.0", "4.1", "4.2")

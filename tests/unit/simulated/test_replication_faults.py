@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind
 from ktui.simulated.layout import Tide
-from support.simulated.data_plane import MB, broker, data_plane, topic
+from support.simulated.witness import MB, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.planning.throttle_rates import WINDOW_S
 from ktui.simulated.data.logs import EVERYWHERE, NOWHERE, ThrottledReplicas
 from ktui.simulated.data.replication import CaughtUp
-from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
+from support.simulated.witness import MB, DataPlane, broker, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -41,7 +41,7 @@ from ktui.simulated.scenario.targets import (
     place_replicas,
     replication_factor_targets,
 )
-from support.simulated.scenario_play import Play, phases, playing
+from support.simulated.moving_clusters import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
 UNTIL_CURED = "throttle-too-low"

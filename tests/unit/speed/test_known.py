@@ -28,7 +28,7 @@ from ktui.speed.simulate import (
     StepOverhead,
     simulate_rest_of_run,
 )
-from support.runs.received_copies import received
+from support.runs.engine_runs import received
 
 MB = 10**6
 GB = 10**9

@@ -33,7 +33,7 @@ from ktui.tui.screens.plan.preview_lines import (
     worst_of,
 )
 from ktui.tui.story import CaptionLine, CaptionTrack, StoryMoments, picture_name, save_picture
-from support.cli.preflights import GB, Way, a_plan, a_snapshot, preflight
+from support.cli.start_sandbox import GB, Way, a_plan, a_snapshot, preflight
 from support.layouts import healthy, layout, targets
 
 ALL: Way = ((1, 2, 3), (4, 2, 3))

@@ -30,7 +30,7 @@ from ktui.tui.poll.polling import STALE_S, StaleThrottles
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line
-from support.journals.throttled_journals import a_run, all_over, run_of, throttled
+from support.cli.throttle_sandbox import a_run, all_over, run_of, throttled
 from support.simulated.observations import T0, a_move, a_partition, an_observation
 from support.views.screens import BEGAN
 

@@ -20,7 +20,7 @@ from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.writer import SimulatedWriter
 from support.cli.alter_sandbox import ORDERS, AlterSandbox
-from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import PlanSandbox
 from support.journals.journals import planned, started, written
 from support.simulated.moving_clusters import a_cluster, move, wait
 

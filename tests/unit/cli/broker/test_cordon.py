@@ -14,9 +14,8 @@ from ktui.execution.errors import RunRefused
 from ktui.ops.broker.runs import made_run
 from ktui.simulated import layout
 from ktui.simulated.layout import BrokerSpec
-from support.cli.broker_sandbox import BrokerSandbox
+from support.cli.broker_sandbox import BrokerSandbox, RemovalSandbox
 from support.cli.call_ktui import Done, call_ktui
-from support.cli.removal_sandbox import RemovalSandbox
 from support.simulated.moving_clusters import move
 
 FIRST, SECOND, THIRD = BrokerSpec(id=3, log_dirs=3).log_dir_paths

@@ -15,7 +15,7 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
-from support.cli.removal_sandbox import RemovalSandbox
+from support.cli.broker_sandbox import RemovalSandbox
 from support.journals.journals import written
 from support.simulated.moving_clusters import move
 

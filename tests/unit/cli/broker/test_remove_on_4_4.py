@@ -16,7 +16,7 @@ from ktui.execution.run.states import State
 from ktui.ops.broker.runs import made_run
 from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
-from support.cli.removal_sandbox import RemovalSandbox
+from support.cli.broker_sandbox import RemovalSandbox
 
 WAITS, LEFT = 3, 130
 AUDIT_STAYS = "1 replica stays as it is: no other replica is in sync (audit-0 on broker 3)."

@@ -15,7 +15,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.states import CancelKind, State
 from ktui.simulated.layout import Kill
-from support.cli.cancelled_run import MOVED, THREE, CancelledRun
+from support.cli.cancel_sandbox import MOVED, THREE, CancelledRun
 from support.simulated.moving_clusters import tp
 
 MakeRun = Callable[..., CancelledRun]

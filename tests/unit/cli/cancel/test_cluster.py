@@ -24,10 +24,8 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.ops.cancel import RunOnCluster
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
-from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
-from support.cli.cancelled_run import CancelledRun
-from support.cli.plan_sandbox import PlanSandbox
-from support.cli.start_sandbox import StartSandbox
+from support.cli.cancel_sandbox import CancelledRun, CancelSandbox, lines, parsed, rows
+from support.cli.start_sandbox import PlanSandbox, StartSandbox
 from support.journals.journals import CLUSTER, a_start, written
 from support.simulated.moving_clusters import a_cluster, move, tp
 

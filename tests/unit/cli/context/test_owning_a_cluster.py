@@ -29,13 +29,11 @@ from ktui.execution.run.events import AnyRunEvent, Configure
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from support.cli.call_ktui import NamedCluster, as_reader
 from support.cli.cancel_sandbox import CancelSandbox
-from support.cli.named_cluster import NamedCluster, as_reader
-from support.cli.plan_sandbox import PlanSandbox
-from support.cli.start_sandbox import StartSandbox
+from support.cli.start_sandbox import PlanSandbox, StartSandbox
 from support.cli.throttle_sandbox import ThrottleSandbox
-from support.journals.journals import planned, started, written
-from support.journals.owners import owner
+from support.journals.journals import owner, planned, started, written
 from support.simulated.moving_clusters import a_cluster, tp
 
 

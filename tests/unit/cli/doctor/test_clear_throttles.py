@@ -42,7 +42,7 @@ from support.cli.throttle_sandbox import (
     ThrottleSandbox,
 )
 from support.journals.journals import planned, started, written
-from support.kafka.passing_writer import PassingWriter
+from support.kafka.real_cancels import PassingWriter
 
 
 @pytest.fixture

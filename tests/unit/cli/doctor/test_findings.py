@@ -50,7 +50,7 @@ from support.cli.throttle_sandbox import (
     SET,
     ThrottleSandbox,
 )
-from support.journals.owners import owner
+from support.journals.journals import owner
 
 ORDERS_0 = TopicPartition("orders", 0)
 HEALTHY = DoctorFacts(

@@ -59,8 +59,8 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
+from support.cli.throttle_sandbox import BROKER_4, ORDERS, throttled
 from support.journals.journals import CLUSTER, a_start, planned, started, step, written
-from support.journals.throttled_journals import BROKER_4, ORDERS, throttled
 from support.runs.engine_runs import PlannedRun
 from support.simulated.clusters import a_cluster
 

@@ -15,7 +15,7 @@ from ktui.cli.plan.command import check as check_command
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.simulated import layout
-from support.cli.plan_sandbox import PlanSandbox, answer, check, found
+from support.cli.start_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster, throttle, wait
 
 SIZE = 1_000_000_000

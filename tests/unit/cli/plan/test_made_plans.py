@@ -15,20 +15,22 @@ from ktui.planning.intents.layout import read_layout
 from ktui.planning.read.read import read_plan
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.made_plan import (
+from support.cli.start_sandbox import (
     GIB,
     ORDERS,
     PAYMENTS,
     RACKS,
+    PlanSandbox,
+    StartSandbox,
+    check,
     cluster,
+    found,
     made,
     made_json,
     plan,
     refused,
     targets,
 )
-from support.cli.plan_sandbox import PlanSandbox, check, found
-from support.cli.start_sandbox import StartSandbox
 
 Replicas = tuple[int, ...]
 BEFORE: dict[str, Replicas] = {f"orders-{n}": each for n, each in enumerate(ORDERS)} | {

@@ -6,8 +6,7 @@ import pytest
 
 from ktui.planning.intents.registry import WrongField
 from ktui.tui.run_view.plan_request import PlanRequest, parse_plan_words
-from support.cli.made_plan import cluster, made, plan, refused
-from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import PlanSandbox, cluster, made, plan, refused
 from support.layouts import healthy, layout, targets
 
 

@@ -18,10 +18,8 @@ from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.speed.shown import SpeedShown
-from support.cli.golden import GOLDEN, assert_golden
-from support.cli.made_plan import cluster, plan
-from support.cli.plan_sandbox import PlanSandbox, answer, check, found
-from support.cli.start_sandbox import StartSandbox
+from support.cli.call_ktui import GOLDEN, assert_golden
+from support.cli.start_sandbox import PlanSandbox, StartSandbox, answer, check, cluster, found, plan
 from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import a_cluster, tp
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.made_plan import cluster, made, refused
-from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import PlanSandbox, cluster, made, refused
 
 TWO_RACKS = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "b"}
 

@@ -24,8 +24,7 @@ from ktui.progress.summary import ReplicaProgress, ReplicaStatus
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.plan_sandbox import PlanSandbox, answer
-from support.cli.start_sandbox import StartSandbox
+from support.cli.start_sandbox import PlanSandbox, StartSandbox, answer
 from support.journals.journals import a_start, accepted, over, started, step, written
 from support.journals.journals import planned as journals_planned
 from support.runs.engine_runs import PlannedRun

@@ -16,16 +16,30 @@ from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action
 from ktui.cli.reassign.printed import ReassignProblem
 from ktui.lab.layout import DEFAULT_VERSION
 from support.contract.release_page import tool_differences
-from support.reassign_tool.answer import Answer, ClusterState, PartitionState
 from support.reassign_tool.cases import argument_lists
-from support.reassign_tool.differences import DIFFERENCES, HINT, agrees, expected
-from support.reassign_tool.files import write_files
-from support.reassign_tool.flow_differences import LINES, THROTTLES, compared, expected_state
+from support.reassign_tool.differences import (
+    DIFFERENCES,
+    HINT,
+    LINES,
+    THROTTLES,
+    agrees,
+    compared,
+    expected,
+    expected_state,
+)
 from support.reassign_tool.flows import FLOWS
-from support.reassign_tool.normalise import HELP, normalised
 from support.reassign_tool.own_outcomes import OWN, recorded_own
 from support.reassign_tool.programs import PROGRAM, KtuiHere
-from support.reassign_tool.recording import RecordedList, load
+from support.reassign_tool.recording import (
+    HELP,
+    Answer,
+    ClusterState,
+    PartitionState,
+    RecordedList,
+    load,
+    normalised,
+    write_files,
+)
 
 WITH_VALUE = sorted(
     name for name, each in OPTIONS.items() if each.metavar and not each.argument_optional

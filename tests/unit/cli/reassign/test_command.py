@@ -34,7 +34,7 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import LoseAnswer, LoseRequest
-from support.cli.named_cluster import NamedCluster
+from support.cli.call_ktui import NamedCluster
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses
 from support.runs.throttled import ThrottledStory, change_list, many_entries

@@ -11,8 +11,7 @@ from ktui.cluster.partition import Replica
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
 from ktui.simulated import layout
-from support.simulated.clusters import wait
-from support.simulated.moving_log_dirs import FIRST, SECOND, SIZE, MovingDirs, on
+from support.simulated.clusters import FIRST, SECOND, SIZE, MovingDirs, on, wait
 
 FULL = "a full log dir takes all its replicas offline"
 

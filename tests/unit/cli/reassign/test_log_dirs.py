@@ -24,7 +24,7 @@ from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
 from support.contract.world import setting
-from support.runs.throttle_rules import settings_in
+from support.runs.throttled import settings_in
 from support.simulated.clusters import a_cluster, wait
 
 FIRST, SECOND = BrokerSpec(id=1, log_dirs=2).log_dir_paths

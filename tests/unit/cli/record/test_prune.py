@@ -24,11 +24,9 @@ from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.pipeline.lake import manifest as manifests
 from ktui.simulated.clock import VirtualClock
-from support.cli.call_ktui import Done, call_ktui
-from support.cli.named_cluster import NamedCluster
+from support.cli.call_ktui import Done, NamedCluster, call_ktui
 from support.journals.journals import a_start, ended, written
-from support.recordings.lakes import read_into_lake
-from support.recordings.recordings import Recording, files_in, good
+from support.recordings.recordings import Recording, files_in, good, read_into_lake
 from support.simulated.moving_clusters import a_cluster
 
 DAY_S = 86_400

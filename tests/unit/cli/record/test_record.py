@@ -29,11 +29,10 @@ from ktui.recording.stored import Retention
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.named_cluster import NamedCluster
-from support.cli.owned_run import owned_run
+from support.cli.call_ktui import NamedCluster
+from support.cli.shell import owned_run
 from support.journals.journals import read
-from support.recordings.lakes import read_into_lake
-from support.recordings.recordings import Recording, files_in
+from support.recordings.recordings import Recording, files_in, read_into_lake
 from support.simulated.moving_clusters import a_cluster
 
 COPY_S = 5

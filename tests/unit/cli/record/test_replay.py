@@ -29,7 +29,7 @@ from ktui.simulated.twin.make import ClusterTwin
 from ktui.tui.replay.app import ReplayApp
 from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start
-from support.recordings.recorded_history import a_recording
+from support.recordings.recordings import a_recording
 from support.simulated.observations import START, a_move, an_observation
 
 RUN = [JournalEntry(number, START, event) for number, event in enumerate(a_start(), start=1)]

@@ -36,9 +36,8 @@ from ktui.rehearsal.twin import load_twin
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from support.cli.call_ktui import call_ktui
-from support.cli.named_cluster import NamedCluster
-from support.pipeline.insights import insights
+from support.cli.call_ktui import NamedCluster, call_ktui
+from support.pipeline.report_facts import insights
 
 TWIN = """\
 title: A twin

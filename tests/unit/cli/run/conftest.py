@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.two_hosts import TwoHosts
+from support.cli.shell import TwoHosts
 
 
 @pytest.fixture

@@ -26,9 +26,8 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from support.cli.golden import assert_golden
-from support.cli.plan_sandbox import found
-from support.cli.start_sandbox import StartSandbox
+from support.cli.call_ktui import assert_golden
+from support.cli.start_sandbox import StartSandbox, found
 from support.journals.journals import ended, owned, started, step, written
 from support.simulated.moving_clusters import Replicas, a_cluster
 

@@ -25,8 +25,7 @@ from ktui.execution.run.events import Configure, Ended, EngineLeft, Exported
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
 from support.cli.call_ktui import Done, call_ktui
-from support.cli.owned_run import owned_run
-from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
+from support.cli.shell import RATE, TwoHosts, assert_owned, folded_run, owned_run, words
 from support.journals.journals import a_start, step, written
 
 

@@ -25,7 +25,7 @@ from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
 from ktui.execution.run.states import CancelKind, State
 from ktui.simulated.clock import VirtualClock
-from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
+from support.cli.shell import RATE, TwoHosts, assert_owned, folded_run, words
 from support.journals.journals import crashed, planned, started, step, written
 
 

@@ -35,16 +35,15 @@ from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import TopicSpec
-from support.cli.call_ktui import Done, call_ktui
-from support.cli.named_cluster import NamedCluster
-from support.cli.owned_run import owned_run
-from support.cli.plan_sandbox import PlanSandbox
+from support.cli.call_ktui import Done, NamedCluster, call_ktui
 from support.cli.progress_golden import FOLDER, printed
+from support.cli.shell import owned_run
+from support.cli.start_sandbox import PlanSandbox
+from support.cli.throttle_sandbox import throttled
 from support.journals.journals import a_start, accepted, over, owned, step, written
-from support.journals.throttled_journals import throttled
-from support.pipeline.insights import AT, RATE, insights, of_cluster
+from support.pipeline.report_facts import AT, RATE, insights, of_cluster
 from support.simulated.moving_clusters import a_cluster, move, wait
-from support.simulated.seen_polls import recorded
+from support.simulated.observations import recorded
 
 
 def table(capsys: pytest.CaptureFixture[str], cluster: SimulatedCluster) -> list[list[str]]:

@@ -23,7 +23,7 @@ from ktui.execution.run.events import LimitsChanged, Paused
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.clock import VirtualClock
-from support.cli.owned_run import owned_run
+from support.cli.shell import owned_run
 from support.journals.journals import a_start, ended, read, written
 
 

@@ -28,11 +28,10 @@ from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
-from support.cli.named_cluster import NamedCluster
-from support.cli.owned_run import owned_run
+from support.cli.call_ktui import NamedCluster
+from support.cli.shell import owned_run
 from support.cli.start_sandbox import StartSandbox
-from support.journals.journals import a_start, ended, planned, started, written
-from support.journals.throttled_journals import (
+from support.cli.throttle_sandbox import (
     BROKER_4,
     a_run,
     all_over,
@@ -42,6 +41,7 @@ from support.journals.throttled_journals import (
     run_of,
     throttled,
 )
+from support.journals.journals import a_start, ended, planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
 
@@ -369,7 +369,7 @@ def test_an_unreachable_cluster_warns_and_still_sends_the_rate(
     async def unreachable(*_: object) -> None:
         raise Unreachable("asking what is permitted", where="broker 1")
 
-    monkeypatch.setattr("support.cli.named_cluster.NamedCluster.permissions", unreachable)
+    monkeypatch.setattr("support.cli.call_ktui.NamedCluster.permissions", unreachable)
 
     result = throttle_permissions_live.throttle("50MB")
 

@@ -31,7 +31,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from support.journals.throttled_journals import (
+from support.cli.throttle_sandbox import (
     BROKER_4,
     RATE,
     a_run,

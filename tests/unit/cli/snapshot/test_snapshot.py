@@ -21,9 +21,9 @@ from ktui.simulated.scenario.file import RatesFrom, Scenario
 from ktui.simulated.scenario.library import load_scenario
 from ktui.speed.capacity import THROTTLED
 from ktui.speed.copies import HALF_AT
-from support.cli.named_cluster import NamedCluster
-from support.cli.plan_sandbox import PlanSandbox
-from support.pipeline.insights import insights
+from support.cli.call_ktui import NamedCluster
+from support.cli.start_sandbox import PlanSandbox
+from support.pipeline.report_facts import insights
 
 INBOUND = 20_000.0
 

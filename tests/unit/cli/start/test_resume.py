@@ -24,7 +24,7 @@ from ktui.execution.run.events import AnyRunEvent, Ended, EngineLeft, Owned, Sta
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.cli.named_cluster import NamedCluster
+from support.cli.call_ktui import NamedCluster
 from support.journals.journals import over, planned, started, step, written
 from support.simulated.moving_clusters import a_cluster
 

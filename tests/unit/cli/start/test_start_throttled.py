@@ -20,8 +20,7 @@ from ktui.ops.start import fits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.speed.answer import Basis, HowLong, Span
-from support.cli.plan_sandbox import found
-from support.cli.start_sandbox import StartSandbox
+from support.cli.start_sandbox import StartSandbox, found
 from support.journals.journals import read
 from support.simulated.moving_clusters import a_cluster
 

@@ -39,8 +39,7 @@ from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 from ktui.tui.app.simulated import PlayNext
 from ktui.tui.run_view.launchers import BadCommand
-from support.cli.call_ktui import Done, call_ktui
-from support.cli.named_cluster import NamedCluster, as_reader
+from support.cli.call_ktui import Done, NamedCluster, as_reader, call_ktui
 from support.journals.journals import planned, started, written
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, tp

@@ -17,7 +17,7 @@ from ktui.pacing.limits import Limits, Shape
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import Alter, DelayRequest, Hang, Kill, LoseAnswer, LoseRequest, Start
-from support.chaos.interposed import Call, Interposed
+from support.chaos.faults import Call, Interposed
 from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth
 from support.runs.engine_runs import OWNER
 from support.runs.stories import Story

@@ -19,8 +19,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.runs.cancel_rules import CancelRules
-from support.runs.cancel_stories import CalledOffStory, altered, nth, step_over
+from support.runs.cancel_stories import CalledOffStory, CancelRules, altered, nth, step_over
 from support.runs.witnessed import WitnessedRun
 from support.simulated.moving_clusters import a_cluster, tp
 

@@ -17,8 +17,8 @@ from ktui.pacing.situation import Urgency
 from ktui.simulated import layout
 from support.chaos.defects import DEFECTS, Defect, put_back
 from support.runs.engine_runs import Replicas
-from support.runs.killed import Killed
 from support.runs.stories import Story
+from support.runs.witnessed import Killed
 from support.simulated.moving_clusters import move, tp
 
 RF3 = (1, 2, 3)

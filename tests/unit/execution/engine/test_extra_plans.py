@@ -15,8 +15,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
 from ktui.preview.facts import ClusterFacts
-from support.runs.added_stories import AddingStory
-from support.runs.cancel_stories import Such, altered, begun, done, nth, step_over
+from support.runs.cancel_stories import AddingStory, Such, altered, begun, done, nth, step_over
 from support.runs.engine_runs import Replicas, plan_of, snapshot_of
 from support.simulated.moving_clusters import cordon, move, tp, uncordon
 

@@ -27,7 +27,7 @@ from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from ktui.simulated import layout as acts
-from support.chaos.interposed import Call, Interposed
+from support.chaos.faults import Call, Interposed
 from support.runs.stories import Story, of_request, refuses
 from support.runs.witnessed import WitnessedJournal
 from support.simulated.moving_clusters import tp

@@ -51,11 +51,10 @@ from ktui.simulated.layout import SetInbound
 from support.chaos import stories
 from support.runs.engine_runs import Replicas
 from support.runs.stories import Story
-from support.runs.throttle_rules import settings_in
 from support.runs.throttled import RF3 as THROTTLED_RF3
-from support.runs.throttled import ThrottledStory
-from support.simulated.counting_reader import CountingReader
+from support.runs.throttled import ThrottledStory, settings_in
 from support.simulated.moving_clusters import MESSAGE_BYTES, tp
+from support.simulated.witness import CountingReader
 
 RF3 = (1, 2, 3)
 GENTLE = Limits(replicas=1, partitions=2, cut_together=2, shape=Shape.GENTLE)

@@ -27,12 +27,11 @@ from ktui.execution.run.events import (
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Mode
 from ktui.simulated.layout import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
-from support.runs.added_stories import AddingStory
-from support.runs.killed import Killed
+from support.runs.cancel_stories import AddingStory
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses
-from support.runs.throttle_rules import settings_in
-from support.runs.throttled import ThrottledStory, broker
+from support.runs.throttled import ThrottledStory, broker, settings_in
+from support.runs.witnessed import Killed
 from support.simulated.moving_clusters import cancel, tp
 
 RF3 = (1, 2, 3)

@@ -41,14 +41,13 @@ from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.throttle_rates import NO_THROTTLE, Objective, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import SetInbound
-from support.kafka.throttle_log import ThrottleLog
+from support.kafka.metadata_log import ThrottleLog
 from support.runs.engine_runs import Replicas
 from support.runs.stories import Story
-from support.runs.throttle_rules import settings_in
-from support.runs.throttled import ThrottledStory
+from support.runs.throttled import ThrottledStory, settings_in
 from support.runs.witnessed import WitnessedRun
-from support.schedules.journal_judge import Replayed
 from support.schedules.log_judge import (
+    Replayed,
     TopicLog,
     after_the_end,
     against_intents,

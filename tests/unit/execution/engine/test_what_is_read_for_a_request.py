@@ -27,7 +27,7 @@ from ktui.pacing.steps import next_step
 from ktui.simulated import layout as acts
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.reader import SimulatedReader
-from support.chaos.interposed import Call, Interposed
+from support.chaos.faults import Call, Interposed
 from support.runs.stories import Story
 from support.runs.throttled import RF3, ThrottledStory
 from support.runs.witnessed import WitnessedJournal

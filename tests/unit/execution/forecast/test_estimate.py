@@ -15,7 +15,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.answer import Basis, Misfit, Source
 from ktui.speed.capacity import ASSUMED
 from ktui.speed.capacity import THROTTLED as USUAL_SHARE
-from support.journals.scripted_runs import BESIDE, GB, TWO_AT_ONCE, ScriptedRun
+from support.journals.journals import BESIDE, GB, TWO_AT_ONCE, ScriptedRun
 
 
 def test_copied_bytes_count_each_added_replica() -> None:

@@ -64,7 +64,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from support.journals.journals import CLUSTER, a_start, ended, over, owned, started, step, written
 from support.journals.journals import read as journals_read
 from support.simulated.moving_clusters import a_cluster
-from support.views.running import a_new_run, moved
+from support.views.watching import a_new_run, moved
 
 ENGINE = EngineTimes(up=True, since=FIRST_MOMENT, polled=FIRST_MOMENT + timedelta(seconds=1.5))
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (-?[0-9.e+-]+)')

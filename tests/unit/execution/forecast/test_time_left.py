@@ -27,15 +27,8 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.shown import SCHEMA_VERSION, SpeedShown
 from ktui.tui.run_view.rows import RunRows
-from support.journals.scripted_runs import (
-    BESIDE,
-    GB,
-    MANY_AT_ONCE,
-    TWO_AT_ONCE,
-    ScriptedRun,
-    copied_for,
-)
-from support.pipeline.insights import of_cluster
+from support.journals.journals import BESIDE, GB, MANY_AT_ONCE, TWO_AT_ONCE, ScriptedRun, copied_for
+from support.pipeline.report_facts import of_cluster
 from support.runs.engine_runs import OWNER
 from support.runs.stories import Story
 

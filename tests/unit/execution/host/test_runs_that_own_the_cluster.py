@@ -27,10 +27,9 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
-from support.journals.owners import owner
+from support.journals.journals import owner
 from support.runs.stories import of_request
-from support.runs.throttle_rules import settings_in
-from support.runs.throttled import TWO, ThrottledStory
+from support.runs.throttled import TWO, ThrottledStory, settings_in
 from support.simulated.moving_clusters import tp
 
 MOST_S = 400.0

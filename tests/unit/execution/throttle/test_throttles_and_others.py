@@ -22,8 +22,8 @@ from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated import layout
-from support.runs.killed import Killed
 from support.runs.throttled import IN_5_S, IN_10_S, ONE, TWO, ThrottledStory, change_list, set_rate
+from support.runs.witnessed import Killed
 
 SET, APPEND, SUBTRACT, DELETE = ConfigOp.SET, ConfigOp.APPEND, ConfigOp.SUBTRACT, ConfigOp.DELETE
 

@@ -27,8 +27,16 @@ from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT
 from support.runs.engine_runs import OWNER
-from support.runs.throttle_rules import settings_in
-from support.runs.throttled import IN_5_S, ONE, TWO, ThrottledStory, broker, change_list, set_rate
+from support.runs.throttled import (
+    IN_5_S,
+    ONE,
+    TWO,
+    ThrottledStory,
+    broker,
+    change_list,
+    set_rate,
+    settings_in,
+)
 from support.simulated.moving_clusters import tp
 
 INSTANTS = {

@@ -26,8 +26,7 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed import bundles
 from ktui.speed.answer import Bottleneck, Source
 from ktui.speed.capacity import Capacity
-from support.journals.journals import owned, started
-from support.journals.scripted_runs import AT, GB, TWO_AT_ONCE, ScriptedRun, copied_for
+from support.journals.journals import AT, GB, TWO_AT_ONCE, ScriptedRun, copied_for, owned, started
 from support.runs.pacing import broker_limits
 
 PARTITIONS, BUNDLES, BROKERS = 900, 160, 20

@@ -1,1 +1,0 @@
-"""Small twins and plans, rehearsed in no time."""
