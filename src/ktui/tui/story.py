@@ -155,7 +155,7 @@ class StoryScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i", "close", "close", tooltip="Close the story"),
+        Binding("escape,q,i", "dismiss", "close", tooltip="Close the story"),
     ]
     give_ids("story", BINDINGS)
 
@@ -175,6 +175,3 @@ class StoryScreen(ModalScreen[None]):
         more = len(self._refused) - _MOST_REFUSALS
         lines = [*self._refused[:_MOST_REFUSALS], *([f"and {more:,} more"] if more > 0 else ())]
         return ["\n".join(("Refused parts of the plan:", *lines))]
-
-    def action_close(self) -> None:
-        self.dismiss()

@@ -31,8 +31,8 @@ from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import OutsideEvent
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
+from ktui.tui.screens.plan.panes import PreviewPane
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.screens.plan.preview import PreviewPane
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.widgets.header import StatusHeader
 from support.runs.engine_runs import plan_of

@@ -18,7 +18,7 @@ from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.run_view.plan_request import SOURCES
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.screens.plan.preview import PreviewPane
+from ktui.tui.screens.plan.panes import PreviewPane
 from ktui.tui.screens.plan.start import StartScreen
 from support.cli.start_sandbox import cluster
 from support.runs.engine_runs import plan_of

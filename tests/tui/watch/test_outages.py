@@ -20,7 +20,7 @@ from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.widgets.lines import Lines
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
+from ktui.tui.widgets.services import ReportsOwnErrors
 from support.runs.throttled import set_rate
 from support.simulated.moving_clusters import a_cluster, move, tp
 from support.views.screens import colour_of

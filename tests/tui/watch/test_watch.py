@@ -11,7 +11,7 @@ from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.draw.cells import BARS
 from ktui.tui.screens.watch.rule import ViewState, rule_pieces
-from ktui.tui.widgets import off_loop
+from ktui.tui.widgets import services
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import HOSTILE
 from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
@@ -429,7 +429,7 @@ async def test_a_view_begins_with_a_filter_and_up_brings_back_earlier_ones() -> 
 async def test_many_rows_are_arranged_beside_the_keys_and_the_last_choice_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(off_loop, "FEW", 0)
+    monkeypatch.setattr(services, "FEW", 0)
     cluster = a_cluster(resting=["a-0", "b-0", "c-0"])
     async with watching(cluster, topics=["a", "b", "c"]) as watch:
         await watch.until(lambda: watch.rows == ["a-0", "b-0", "c-0"])

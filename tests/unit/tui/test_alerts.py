@@ -42,7 +42,7 @@ from ktui.tui.screens.detail.lanes import TimeAxis, draw, lag_curve, nice_ceilin
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import RowInputs, StripCache
 from ktui.tui.screens.watch.words import RowContext
-from ktui.tui.widgets.objective_table import objective_table
+from ktui.tui.widgets.lines import objective_table
 from support.journals.journals import a_start, owned
 from support.views.screens import BEGAN_S, TP, timeline
 

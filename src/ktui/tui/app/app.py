@@ -35,7 +35,6 @@ from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
-from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.terminal import (
@@ -63,7 +62,7 @@ from ktui.tui.poll.polling import (
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
-from ktui.tui.screens.command_line import Action, CommandScreen
+from ktui.tui.screens.command_line import Action, Commands, CommandScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailPane, DetailScreen

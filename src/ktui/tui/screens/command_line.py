@@ -1,21 +1,25 @@
-"""The line in which a command is typed, over the screen below it."""
+"""Commands by their names: the line that `:` opens over a screen, and the command palette."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.types import IgnoreReturnCallbackType
 from textual.widgets import Input, Static
 
 from ktui.tui.run_view.launchers import BadCommand
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import give_ids, keys_text, mapped
 from ktui.tui.widgets.fields import HistoryField
+from ktui.tui.widgets.services import services
 
 Action = Callable[[], Awaitable[None]]  # what a command does, once its line is closed
 
@@ -71,7 +75,7 @@ class CommandScreen(ModalScreen[Action | None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "close", tooltip="Leave the command line"),
+        Binding("escape", "dismiss", "close", tooltip="Leave the command line"),
     ]
     give_ids("command", BINDINGS)
 
@@ -119,9 +123,6 @@ class CommandScreen(ModalScreen[Action | None]):
         problem.set_class(bool(words), "-shown")
         problem.update(Content(f"! {words}"))
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
 
 def last_word(line: str) -> str:
     """Return the word that is being typed; empty after a space."""
@@ -132,3 +133,45 @@ def _common_start(words: Sequence[str]) -> str:
     first, last = min(words), max(words)
     same = next((at for at, letter in enumerate(first) if letter != last[at]), len(first))
     return first[:same]
+
+
+_Entry = tuple[str, str, IgnoreReturnCallbackType]
+
+
+class Commands(Provider):
+    """Offers the actions of the app and of the screen beneath, then the themes."""
+
+    async def discover(self) -> Hits:
+        for name, words, run in self._entries():
+            yield DiscoveryHit(name, run, help=words)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, words, run in self._entries():
+            score = max(matcher.match(name), matcher.match(words) * 0.5)
+            if score > 0:
+                yield Hit(score, matcher.highlight(name), run, help=words)
+
+    def _entries(self) -> Iterator[_Entry]:
+        app = self.app
+        for owner in (self.screen, app):
+            for name, words, action in _actions(owner.BINDINGS, services(app).keymap):
+                yield name, words, partial(owner.run_action, action)
+        for theme in sorted(app.available_themes):
+            yield (
+                f"theme: {theme}",
+                "Draw everything in this theme",
+                partial(setattr, app, "theme", theme),
+            )
+
+
+def _actions(bindings: Sequence[object], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    return [
+        (
+            binding.description,
+            f"{binding.tooltip}  ({keys_text(mapped(binding, keymap))})",
+            binding.action,
+        )
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
+    ]

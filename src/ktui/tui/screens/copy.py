@@ -89,7 +89,7 @@ class SelectScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "close", tooltip="Close the text"),
+        Binding("escape,q", "dismiss", "close", tooltip="Close the text"),
     ]
     give_ids("text", BINDINGS)
 
@@ -102,9 +102,6 @@ class SelectScreen(ModalScreen[None]):
         area.border_title = "this terminal does not let programs copy"
         area.border_subtitle = "hold fn, select with the mouse, cmd+C · esc closes"
         yield area
-
-    def action_close(self) -> None:
-        self.dismiss()
 
 
 class CopyScreen(ModalScreen[str | None]):
@@ -133,7 +130,7 @@ class CopyScreen(ModalScreen[str | None]):
             "k", "pick('k')", "command",
             tooltip="Copy the kafka-reassign-partitions.sh command that moves it",
         ),
-        Binding("escape,q", "close", "close", tooltip="Copy nothing"),
+        Binding("escape,q", "dismiss", "close", tooltip="Copy nothing"),
     ]  # fmt: skip
     give_ids("copy", BINDINGS)
 
@@ -164,9 +161,6 @@ class CopyScreen(ModalScreen[str | None]):
             self.query_one("#copy-text", Label).update("Nothing moves it, so no command does.")
         else:
             self.dismiss(form.text)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
 
 async def choose_copy(app: App[Any], timeline: Timeline, context: RowContext) -> None:

@@ -33,8 +33,7 @@ from ktui.tui.widgets.bindings import give_ids, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 SIGNS = ("·", "!", "‼")  # news, warning, trouble: the sign beside the colour
 _WIDEST_SUBJECT = 40

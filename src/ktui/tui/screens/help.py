@@ -209,7 +209,7 @@ class HelpScreen(ModalScreen[None]):
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", tooltip="Clear the search, or close the help"),
-        Binding("q,question_mark", "close", "close", tooltip="Close the help"),
+        Binding("q,question_mark", "dismiss", "close", tooltip="Close the help"),
         Binding("slash", "search", "search", tooltip="Look for words"),
         Binding("n,enter", "step(1)", "next", tooltip="Go to the next match"),
         Binding("N", "step(-1)", "previous", tooltip="Go to the previous match"),
@@ -278,9 +278,6 @@ class HelpScreen(ModalScreen[None]):
         self._field.add_class("-closed")
         self.set_focus(self.query_one(VerticalScroll))
         self._refresh_keys()
-
-    def action_close(self) -> None:
-        self.dismiss()
 
 
 class SearchField(TextField):

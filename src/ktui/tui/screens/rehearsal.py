@@ -22,8 +22,7 @@ from ktui.tui.run_view.launchers import PlanRehearser, RehearsalInView, Rehearse
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
 READING = "Working out what it has done so far …"
@@ -42,7 +41,7 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i", "back", "back", key_display="esc", tooltip="Go back"),
+        Binding("escape,q,i", "dismiss", "back", key_display="esc", tooltip="Go back"),
         Binding("r", "read", "read again", tooltip="Work out what it has done by now"),
     ]
     give_ids("report", BINDINGS)
@@ -80,9 +79,6 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         self.query_one("#report", Static).update(report_content(report))
         self._refresh_title()
         self.refresh_bindings()
-
-    def action_back(self) -> None:
-        self.dismiss()
 
 
 def report_content(report: str) -> Content:

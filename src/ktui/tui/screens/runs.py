@@ -32,8 +32,7 @@ from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 EVERY_S = 5.0  # seconds between two reads; each reads the journals of all runs
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
@@ -82,7 +81,7 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
     """
     AUTO_FOCUS = "RunTable"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back"),
+        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back"),
         Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
         Binding("R", "resume", "resume", tooltip="Start an engine for it"),
         Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
@@ -230,9 +229,6 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         self.dismiss()
         app.roll_back_run(self._state_dir.run(run.name))
 
-    def action_back(self) -> None:
-        self.dismiss()
-
 
 def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
     cells = [_HEADINGS, *([words for words, _ in row] for row in rows)]
@@ -286,8 +282,8 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", tooltip="Go back"),
-        Binding("q", "back", "back", show=False, tooltip="Go back"),
+        Binding("escape", "dismiss", "back", tooltip="Go back"),
+        Binding("q", "dismiss", "back", show=False, tooltip="Go back"),
     ]
     give_ids("insights", BINDINGS)
 
@@ -339,9 +335,6 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
     def _show_text(self, words: str, style: str) -> None:
         one_line = " ".join(words.split())  # it wraps to the width of the screen
         self.query_one("#insights", Static).update(Content.styled(one_line, style))
-
-    def action_back(self) -> None:
-        self.dismiss()
 
 
 def _unknown(insights: Insights) -> str:

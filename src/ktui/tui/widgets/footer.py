@@ -21,7 +21,7 @@ _LEFT_OUT_FIRST = (
 """The actions whose keys are left out first where the line is too short; `?` lists them all."""
 _OF_RUNS = ("start_plan", "show_runs")
 """The actions left out before all others while the view is attached to no run."""
-_KEPT = ("show_help", "quit_view", "back")
+_KEPT = ("show_help", "quit_view", "back", "dismiss")
 """The actions left out only where nothing else is left, except for what helps."""
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 """Seconds for which a notification of each severity is shown."""

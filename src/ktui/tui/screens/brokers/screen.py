@@ -38,8 +38,7 @@ from ktui.tui.screens.brokers.status import way_out
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.lines import facts
-from ktui.tui.widgets.objective_table import broker_objective
+from ktui.tui.widgets.lines import broker_objective, facts
 from ktui.tui.widgets.services import services
 
 _BAR = 20
@@ -168,7 +167,7 @@ class BrokersScreen(Screen[None]):
     """
     AUTO_FOCUS = "BrokerTable"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
+        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
         *_KEYS,
     ]
     give_ids("brokers", BINDINGS)
@@ -219,9 +218,6 @@ class BrokersScreen(Screen[None]):
     @property
     def _table(self) -> BrokerTable:
         return self.query_one(BrokerTable)
-
-    def action_back(self) -> None:
-        self.dismiss()
 
     def action_partitions(self) -> None:
         broker = self.selected

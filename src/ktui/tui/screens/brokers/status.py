@@ -32,7 +32,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.screens.brokers.row import CORDON_SIGN
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
+from ktui.tui.widgets.services import ReportsOwnErrors
 
 _NAME_CELLS = 10
 
@@ -252,7 +252,7 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
         Binding(
             "pagedown", "page(1)", "scroll", key_display="pgup pgdn", tooltip="Scroll down"
         ),
-        Binding("escape,q,s", "close", "back", key_display="esc", tooltip="Go back"),
+        Binding("escape,q,s", "dismiss", "back", key_display="esc", tooltip="Go back"),
     ]  # fmt: skip
     give_ids("status", BINDINGS)
     WIDTH = 96
@@ -286,9 +286,6 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
         return action != "page" or (self.is_mounted and self.box.max_scroll_y > 0)
-
-    def action_close(self) -> None:
-        self.dismiss()
 
 
 def status_lines(status: BrokerStatus, at: datetime, width: int) -> Iterator[Content]:

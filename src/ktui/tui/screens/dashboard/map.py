@@ -29,7 +29,7 @@ from ktui.tui.run_view.rows import stage_of, stage_of_copy
 from ktui.tui.screens.watch.row_model import differences
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.off_loop import OffLoop
+from ktui.tui.widgets.services import OffLoop
 
 
 class MapState(enum.IntEnum):

@@ -199,7 +199,7 @@ class DashboardScreen(Screen[None]):
     """
     AUTO_FOCUS = "PartitionMap"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
+        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
     ]
     give_ids("dashboard", BINDINGS)
 
@@ -282,6 +282,3 @@ class DashboardScreen(Screen[None]):
             Piece("  "), state, Piece("  "), why or Piece(""), Piece(more, "dim"),
         ]  # fmt: skip
         return cut_pieces(pieces, self.size.width)
-
-    def action_back(self) -> None:
-        self.dismiss()

@@ -222,7 +222,7 @@ class DetailScreen(Screen[None]):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
+        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
         Binding(
             "left_square_bracket", "step(-1)", "previous", key_display="[",
             tooltip="Show the partition above this one in the list",
@@ -261,9 +261,6 @@ class DetailScreen(Screen[None]):
         self._detail.update()
         if self.is_mounted:
             self._draw()
-
-    def action_back(self) -> None:
-        self.dismiss()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action != "step":

@@ -38,7 +38,7 @@ from ktui.tui.run_view.plan_request import (
     read_chosen_plan,
 )
 from ktui.tui.screens.forms import PlanAllowances
-from ktui.tui.screens.plan.preview import PreviewPane
+from ktui.tui.screens.plan.panes import OnceTyped, PreviewPane, SourceForm
 from ktui.tui.screens.plan.preview_lines import (
     CHECK,
     EVERYTHING,
@@ -47,7 +47,6 @@ from ktui.tui.screens.plan.preview_lines import (
     findings_of,
     worst_of,
 )
-from ktui.tui.screens.plan.source import OnceTyped, SourceForm
 from ktui.tui.screens.plan.step_screen import StepScreen, show_lines
 from ktui.tui.widgets.fields import Choices, FormChoices
 from ktui.tui.widgets.services import services

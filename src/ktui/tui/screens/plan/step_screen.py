@@ -20,12 +20,12 @@ from ktui.planning.check.findings import Severity
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.plan_request import ColouredLine
-from ktui.tui.screens.plan.preview import PreviewPane, coloured
+from ktui.tui.screens.plan.panes import PreviewPane, coloured
 from ktui.tui.screens.plan.preview_lines import CHECK, EVERYTHING, PlanStep, PreviewSection
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
+from ktui.tui.widgets.services import ReportsOwnErrors
 
 _OPEN, _DONE, _WRONG = "▸", " ✓", " !"
 _GAP = Piece(" › ", "dim")  # noqa: RUF001 - the sign of a path

@@ -29,8 +29,7 @@ from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.forms import LimitsForm, as_typed, leaps
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.off_loop import ReportsOwnErrors
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 
 class RunChangeScreen(Dialog[None], ReportsOwnErrors):
@@ -42,7 +41,7 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
             tooltip="Type what was in force before your last change; enter puts that back",
         ),
         Binding(
-            "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
+            "escape,q", "dismiss", "back", key_display="esc", tooltip="Go back; nothing is changed"
         ),
     ]  # fmt: skip
     give_ids("change", BINDINGS)
@@ -198,9 +197,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         if action is not None:
             event.stop()
             await self.app.run_action(f"app.{action}")
-
-    def action_back(self) -> None:
-        self.dismiss()
 
 
 class LimitsScreen(RunChangeScreen):

@@ -146,7 +146,7 @@ class ToolCommandsScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", tooltip="Copy the commands"),
-        Binding("escape,q", "close", "close", tooltip="Close the commands"),
+        Binding("escape,q", "dismiss", "close", tooltip="Close the commands"),
     ]
     give_ids("commands", BINDINGS)
 
@@ -164,6 +164,3 @@ class ToolCommandsScreen(ModalScreen[None]):
 
     async def action_copy(self) -> None:
         await copy_text(self.app, "\n".join(self._lines))
-
-    def action_close(self) -> None:
-        self.dismiss()

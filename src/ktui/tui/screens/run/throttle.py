@@ -33,7 +33,7 @@ from ktui.tui.run_view.throttle import (
 from ktui.tui.screens.forms import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.objective_table import objective_table
+from ktui.tui.widgets.lines import objective_table
 from ktui.tui.widgets.services import services
 
 _GAP = "  "

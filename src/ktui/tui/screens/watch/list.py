@@ -26,7 +26,7 @@ from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.off_loop import OffLoop
+from ktui.tui.widgets.services import OffLoop
 
 _SEEN_SPANS = tuple(round(minutes * 60 / RECENT_SLOT_S) for minutes in (1, 2, 3, 4, 5, 6, 8, 10))
 """The spans of time that timelines grow through while there is more and more to show."""
