@@ -367,11 +367,14 @@ def test_a_throttle_that_kafka_refuses_to_remove_is_shown_with_kafkas_reason(
     ]
 
 
-def test_dry_run_is_refused_without_clear_throttles(sandbox: ThrottleSandbox) -> None:
-    result = CliRunner().invoke(ktui, ["doctor", "--dry-run"])
+@pytest.mark.parametrize("option", ["--dry-run", "--yes"])
+def test_what_only_clears_is_refused_without_clear_throttles(
+    sandbox: ThrottleSandbox, option: str
+) -> None:
+    result = CliRunner().invoke(ktui, ["doctor", option])
 
     assert isinstance(result.exception, BadInput)
-    assert "--dry-run needs --clear-throttles" in str(result.exception)
+    assert f"{option} needs --clear-throttles" in str(result.exception)
     assert sandbox.settings == {}
 
 
@@ -501,11 +504,3 @@ def test_a_dry_run_shows_that_clearing_would_be_refused(sandbox: ThrottleSandbox
 
     assert result.exit_code == 2
     assert "1 partition is being reassigned: orders-0" in lines(result)
-
-
-def test_yes_is_refused_without_clear_throttles(sandbox: ThrottleSandbox) -> None:
-    result = CliRunner().invoke(ktui, ["doctor", "--yes"])
-
-    assert isinstance(result.exception, BadInput)
-    assert "--yes needs --clear-throttles" in str(result.exception)
-    assert sandbox.settings == {}

@@ -66,11 +66,14 @@ def test_help_of_the_verb_is_printed() -> None:
     assert "SCENARIO is the name of a scenario that comes with ktui" in done.stdout
 
 
-def test_an_unknown_scenario_lists_the_known_ones() -> None:
-    done = demo("drain")
+@pytest.mark.parametrize(
+    ("name", "why"), [("drain", "there is no scenario 'drain'"), ("", "no scenario was named")]
+)
+def test_an_unknown_or_empty_scenario_name_lists_the_known_ones(name: str, why: str) -> None:
+    done = demo(name)
 
     assert done.returncode == 2
-    assert "there is no scenario 'drain'. Choose one of drain-a-broker, " in done.stderr
+    assert f"{why}. Choose one of drain-a-broker, " in done.stderr
 
 
 def test_a_scenario_with_a_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -106,13 +109,6 @@ def test_ktui_demo_without_a_terminal_is_refused() -> None:
     assert done.returncode == 2
     assert "needs a terminal" in done.stderr
     assert "ktui list" not in done.stderr
-
-
-def test_an_empty_scenario_name_is_refused() -> None:
-    done = demo("")
-
-    assert done.returncode == 2
-    assert "no scenario was named. Choose one of drain-a-broker, " in done.stderr
 
 
 def test_ktui_demo_fails_on_a_broken_config_file(tmp_path: Path) -> None:
