@@ -15,7 +15,7 @@ from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.dashboard.map import MAP_CELLS, MapModel, MapState, PartitionMap
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.words import RowContext
-from ktui.tui.widgets import off_loop
+from ktui.tui.widgets import services
 from support.simulated.moving_clusters import a_cluster
 from support.views.screens import BEGAN_S, timeline
 from support.views.watching import (
@@ -221,7 +221,7 @@ async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
 
 
 async def test_many_partitions_are_judged_beside_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(off_loop, "FEW", 0)
+    monkeypatch.setattr(services, "FEW", 0)
     cluster = a_cluster(moving=[f"orders-{n}" for n in range(6)], messages=10**6)
     async with watching(cluster) as watch:
         await watch.press("d")
