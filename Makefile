@@ -47,9 +47,12 @@ test: $(INSTALLED) java browser ## every test, on a real Kafka that it starts it
 	@$(MAKE) --no-print-directory -j2 check rewritten
 	$(BIN)/python -m pytest -m 'not soak' -n $(WORKERS) $(GROUPED)
 
-test-quick: $(INSTALLED) ## the tests without Kafka, Spark and screens
-	$(BIN)/python -m pytest -m 'not kafka and not soak' -n $(WORKERS) $(GROUPED) \
-		tests/unit tests/property
+# Whole runs of the engine take too long for this: make test-quick QUICK=tests/unit has them, too.
+QUICK ?= $(addprefix tests/unit/,cluster pacing planning preview progress speed cli/cancel cli/plan \
+	execution/cancel execution/forecast execution/journal execution/run execution/time_left)
+
+test-quick: $(INSTALLED) ## the core: plans, pacing, progress, cancels and the journal
+	$(BIN)/python -m pytest -m 'not kafka and not soak' -n $(WORKERS) $(GROUPED) $(QUICK)
 .PHONY: test-quick
 
 # pytest rewrites the asserts of every test: once for all its processes; the tests report what fails.
