@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from itertools import pairwise
 
 import click
 from click.shell_completion import CompletionItem
@@ -68,7 +69,6 @@ GROUPS = {
 """The headings of the help, each with its verbs."""
 NOT_FOR_PEOPLE = ("engine",)  # verbs that only other verbs start
 DEFAULT_VERB = "watch"
-_VERB = "ktui.verb"  # in the context: a verb's name among the arguments of bare `ktui`
 
 
 class Verbs(LazyGroup):
@@ -79,20 +79,21 @@ class Verbs(LazyGroup):
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
         is_bare = not args and not ctx.resilient_parsing  # a shell that completes a verb
         if is_bare or (args and args[0].startswith("-") and args[0] not in own):
-            ctx.meta[_VERB] = next((each for each in args if each in VERBS), None)
+            if not ctx.resilient_parsing:
+                self._refuse_verb_behind_options(ctx, args)
             args = [DEFAULT_VERB, *args]
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> object:
-        """Run a verb; one that stands behind options is not found, and is named."""
-        try:
-            return super().invoke(ctx)
-        except click.UsageError:
-            verb = ctx.meta.get(_VERB)
-            if verb is None:
-                raise
-            fix = f"Put the verb first, then its options: ktui {verb} --option ..."
-            raise click.UsageError(fix, ctx) from None
+    def _refuse_verb_behind_options(self, ctx: click.Context, args: list[str]) -> None:
+        watch = self.get_command(ctx, DEFAULT_VERB)
+        options = [] if watch is None else watch.params
+        with_value = {
+            name for each in options if not getattr(each, "is_flag", False) for name in each.opts
+        }
+        for before, verb in pairwise(args):
+            if verb in VERBS and before not in with_value:  # not the name in `--context list`
+                fix = f"Put the verb first, then its options: ktui {verb} --option ..."
+                raise click.UsageError(fix, ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         room = formatter.width - 6 - max(map(len, self.list_commands(ctx)))

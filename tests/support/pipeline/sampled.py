@@ -28,7 +28,6 @@ from ktui.pipeline.lake.tables import RUN_EVENTS, SAMPLES
 
 CLUSTER = "cluster"
 RUN = "drain-3"
-RUN_ID = "run-1"
 BEGINNING_MS = 1_800_000_000_000
 """Second 0 of every story here, in ms, at the beginning of a minute."""
 

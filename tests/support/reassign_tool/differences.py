@@ -98,11 +98,6 @@ def agrees(answer: Answer, wanted: Answer) -> bool:
     )
 
 
-def reaches_the_action(recorded: Answer) -> bool:
-    """Return whether Apache's tool found no fault in the options, and began its action."""
-    return bool(recorded.stdout) and not _is_version(recorded)
-
-
 def _fits(text: str, wanted: str) -> bool:
     pattern = "[^\n]+".join(map(re.escape, wanted.split(OWN_WORDS)))
     return re.fullmatch(pattern, text) is not None

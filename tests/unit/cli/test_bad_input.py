@@ -141,6 +141,8 @@ def test_a_context_without_brokers_is_refused_with_the_missing_property(config_d
         (("list", "--bogus"), "No such option"),
         (("--bootstrap-server", "a:1", "list"), "Put the verb first, then its options: ktui list"),
         (("--state-dir", "s", "start", "p.json"), "Put the verb first, then its options: ktui st"),
+        (("--json", "list"), "Put the verb first, then its options: ktui list"),
+        (("--context", "list"), "no context 'list'"),
         (("list", "--json", "--kafka-json"), "exclude each other"),
         (("list", "--partition", "orders"), "expected TOPIC:NUMBER, such as orders:3"),
         (("list", "--command-config", "/no/such/file"), "/no/such/file"),
