@@ -56,8 +56,8 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
     "skip_cordon": click.option(
         "--skip-cordon",
         is_flag=True,
-        help="Do without a cordon, which needs Kafka 4.3. What lands on the broker is drained as "
-        "it comes.",
+        help="Do not cordon (a cordon needs Kafka 4.3). What lands on the broker is drained as it "
+        "comes.",
     ),
     "cordon_first": click.option(
         "--cordon-first",

@@ -17,15 +17,15 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Verb
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.broker.status import (
     EMPTY,
     BrokerStatus,
     HeldReplica,
     Stay,
-    TopicHoldings,
     advice_lines,
     but_for,
     dir_words,
@@ -74,7 +74,30 @@ def read_plan_layout(cluster: Cluster) -> Layout:
     return cluster.ask(lambda reader: runs.read_plan_layout(reader, print_note))
 
 
-_HEADER = ("TOPIC", "REPLICAS", "SIZE", "LEADS", "PREFERRED", "WHY THEY ARE THERE")
+_LOG_DIRS: tuple[Column[str], ...] = (
+    Column(heading="LOG DIR", cell=lambda each: each.path),
+    Column(heading="STATE", cell=dir_words),
+    Column(heading="FREE", cell=lambda each: as_bytes(each.usable_bytes), right=True),
+    Column(heading="OF", cell=lambda each: as_bytes(each.total_bytes), right=True),
+)
+
+
+def _count(heading: str, field: str) -> Column[str]:
+    return Column(
+        heading=heading,
+        cell=lambda topic: f"{sum(getattr(each, field) for each in topic.replicas):,}",
+        right=True,
+    )
+
+
+_TOPICS: tuple[Column[str], ...] = (
+    Column(heading="TOPIC", cell=lambda topic: topic.topic),
+    Column(heading="REPLICAS", cell=lambda topic: f"{len(topic.replicas):,}", right=True),
+    Column(heading="SIZE", cell=lambda topic: as_bytes(topic.bytes), right=True),
+    _count("LEADS", "leads"),
+    _count("PREFERRED", "preferred"),
+    Column(heading="WHY THEY ARE THERE", cell=why_words),
+)
 
 
 def status_text(status: BrokerStatus, *, most: int | None) -> str:
@@ -95,31 +118,17 @@ def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:
         yield f"it is being removed. Go on: ktui broker remove {facts.id}{undo}"
     if facts.log_dirs:
         yield ""
-        rows = [
-            (each.path, dir_words(each), as_bytes(each.usable_bytes), as_bytes(each.total_bytes))
-            for each in sorted(facts.log_dirs, key=lambda log_dir: log_dir.path)
-        ]
-        yield table(("LOG DIR", "STATE", "FREE", "OF"), rows, right=(2, 3))
+        log_dirs = sorted(facts.log_dirs, key=lambda log_dir: log_dir.path)
+        yield table_of(_LOG_DIRS, log_dirs)
     topics = status.holdings.topics()
     if topics:
         yield ""
-        yield table(_HEADER, [_row(topic) for topic in topics[:most]], right=(1, 2, 3, 4))
+        yield table_of(_TOPICS, topics[:most])
     if most is not None and (others := topics[most:]):
         replicas = as_count(sum(len(topic.replicas) for topic in others), "replica")
         size = as_bytes(total(topic.bytes for topic in others))
         yield f"and {as_count(len(others), 'topic')} more: {replicas}, {size}. All of them: --all"
     yield from advice_lines(status, topics)
-
-
-def _row(topic: TopicHoldings) -> tuple[str, ...]:
-    return (
-        topic.topic,
-        f"{len(topic.replicas):,}",
-        as_bytes(topic.bytes),
-        f"{sum(each.leads for each in topic.replicas):,}",
-        f"{sum(each.preferred for each in topic.replicas):,}",
-        why_words(topic),
-    )
 
 
 def status_json(cluster: str, view: BrokerStatus) -> dict[str, object]:
@@ -189,12 +198,12 @@ FIRST_TOPICS = 20
 def command(
     broker: int, choice: ClusterChoice, *, every: bool, state: StateDir, json: bool
 ) -> None:
-    """Show what broker ID holds, and what keeps it.
+    """Show what broker ID holds, and why.
 
     For each topic ktui shows what takes its replicas away, if anything does.
 
-    Changes nothing. The runs of other hosts and state directories are not seen: their reassignments
-    in flight are, as somebody else's.
+    Changes nothing. Of runs of other hosts and state directories, only the reassignments in flight
+    are seen, as somebody else's.
     """
     cluster = choice.cluster()
     view = asyncio.run(read_view(cluster, state, broker))

@@ -8,10 +8,11 @@ from typing import Any
 
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.ownership import ShutGate
@@ -24,7 +25,19 @@ from ktui.planning.plan import join_some
 from ktui.quantities import as_bytes, as_count
 
 MOST_ROWS = 40
-_HEADER = ("PARTITION", "STATE", "REPLICAS", "SENT", "AFTER", "RF", "LEADER")
+_PARTITIONS: tuple[Column[str], ...] = (
+    Column(heading="PARTITION", cell=lambda each: str(each.tp)),
+    Column(heading="STATE", cell=lambda each: each.state.words),
+    Column(heading="REPLICAS", cell=lambda each: replica_list_text(each.held)),
+    Column(heading="SENT", cell=lambda each: each.sent),
+    Column(heading="AFTER", cell=lambda each: replica_list_text(each.replicas)),
+    Column(heading="RF", cell=lambda each: str(len(each.replicas)), right=True),
+    Column(
+        heading="LEADER",
+        cell=lambda each: "-" if each.leader is None else str(each.leader),
+        right=True,
+    ),
+)
 
 
 def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir) -> str:
@@ -47,19 +60,7 @@ def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir
 
 def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
     ranked = sorted(partitions, key=_rank)
-    rows = [
-        (
-            str(each.tp),
-            each.state.words,
-            replica_list_text(each.held),
-            each.sent,
-            replica_list_text(each.replicas),
-            str(len(each.replicas)),
-            "-" if each.leader is None else str(each.leader),
-        )
-        for each in ranked[:MOST_ROWS]
-    ]
-    yield from table(_HEADER, rows, right=(5, 6)).splitlines()
+    yield from table_of(_PARTITIONS, ranked[:MOST_ROWS]).splitlines()
     rest = Counter(each.sent for each in ranked[MOST_ROWS:])
     if rest:
         counts = ", ".join(f"{count:,} {sent}" for sent, count in rest.most_common())
@@ -145,9 +146,6 @@ def _partition_json(each: PartitionPreview) -> dict[str, object]:
     }
 
 
-_NOT_KNOWN = "not known"
-
-
 def found_text(report: ClusterCancel) -> str:
     """Describe the reassignments found, before any is cancelled."""
     return "\n\n".join(_found_lines(report))
@@ -164,8 +162,7 @@ def _found_lines(report: ClusterCancel) -> Iterator[str]:
             f"Open the gate with: {opens}"
         )
     if report.foreign:
-        rows = [_row(report, move) for move in report.foreign.values()]
-        yield table(("PARTITION", "BEGUN BY", "FROM", "TO", "NOTE"), rows)
+        yield table_of(_found_columns(report), report.foreign.values())
         yield _what_a_cancel_is(request.kind)
     if report.runs:
         yield "\n".join(run.words for run in report.runs)
@@ -176,15 +173,17 @@ def _found_lines(report: ClusterCancel) -> Iterator[str]:
         yield "nothing was sent"
 
 
-def _row(report: ClusterCancel, move: ListedReassignment) -> tuple[str, ...]:
-    begun_by = report.begun_by(move.tp)
-    note = move.refused or move.danger or ""
+def _found_columns(report: ClusterCancel) -> tuple[Column[str], ...]:
+    def begun_by(move: ListedReassignment) -> str:
+        run = report.begun_by(move.tp)
+        return "not known" if run is None else f"run {run}"
+
     return (
-        str(move.tp),
-        _NOT_KNOWN if begun_by is None else f"run {begun_by}",
-        _brokers(move.original),
-        _brokers(move.target),
-        clean(note),
+        Column(heading="PARTITION", cell=lambda move: str(move.tp)),
+        Column(heading="BEGUN BY", cell=begun_by),
+        Column(heading="FROM", cell=lambda move: _brokers(move.original)),
+        Column(heading="TO", cell=lambda move: _brokers(move.target)),
+        Column(heading="NOTE", cell=lambda move: clean(move.refused or move.danger or "")),
     )
 
 
@@ -208,8 +207,7 @@ def _outcome_lines(report: ClusterCancel) -> Iterator[str]:
     if report.request.dry_run:
         return
     if report.foreign:
-        rows = [_outcome_row(tp, report.outcome(tp)) for tp in report.foreign]
-        yield table(("PARTITION", "OUTCOME", "REPLICAS", "RF", "WHY"), rows, right=(3,))
+        yield table_of(_OUTCOMES, [(tp, report.outcome(tp)) for tp in report.foreign])
         yield (
             "Throttles that others have set for these partitions stay. Find and remove them with: "
             f"ktui doctor{state_option(report.state)}"
@@ -232,10 +230,13 @@ def _outcome_lines(report: ClusterCancel) -> Iterator[str]:
         yield f"{as_count(sum(counts.values()), 'reassignment')}: {told_counts}"
 
 
-def _outcome_row(tp: TopicPartition, settled: Settled) -> tuple[str, ...]:
-    replicas = settled.replicas
-    rf = str(len(replicas)) if replicas else "-"
-    return str(tp), settled.outcome.value, _brokers(replicas), rf, clean(settled.detail)
+_OUTCOMES: tuple[Column[str], ...] = (  # of a partition and how its cancel was settled
+    Column(heading="PARTITION", cell=lambda row: str(row[0])),
+    Column(heading="OUTCOME", cell=lambda row: row[1].outcome.value),
+    Column(heading="REPLICAS", cell=lambda row: _brokers(row[1].replicas)),
+    Column(heading="RF", cell=lambda row: str(len(row[1].replicas) or "-"), right=True),
+    Column(heading="WHY", cell=lambda row: clean(row[1].detail)),
+)
 
 
 def _run_lines(run: RunOnCluster) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
 from ktui.cli.context.terminal import can_ask
 from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.left_behind import BoundReplica
 from ktui.cluster.ports import (
@@ -23,6 +23,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import ALL, REPLICAS
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.ops.leftovers import (
@@ -263,23 +264,29 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
     if cleared.scan.down:
         yield f"could not read: {_unread_brokers(cleared.scan.down)}"
     if cleared.stray:
-        rows = [_row(throttle) for throttle in cleared.stray]
-        yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
+        yield f"left behind:\n{table_of(_COLUMNS, cleared.stray)}"
     if cleared.kept:
         down = cleared.scan.down
-        kept = [(*_row(throttle), _reason(throttle, down)) for throttle in cleared.kept]
-        yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
+        why: Column[str] = Column(heading="WHY", cell=lambda throttle: _reason(throttle, down))
+        yield f"kept:\n{table_of((*_COLUMNS, why), cleared.kept)}"
     for sentence in catching_up_sentences(cleared.scan):
         yield f"{sentence}. Once in sync: {CLEARING}"
     if all(throttle.down for throttle in cleared.scan.throttles):
         yield "no replication throttle is set" + (" elsewhere" if cleared.scan.down else "")
 
 
-def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
+def _value(throttle: FoundThrottle) -> str:
     value = clean(throttle.value)
     if len(value) > MOST_SHOWN:
         value = f"{value[:MOST_SHOWN]}… ({len(throttle.values):,} entries)"
-    return throttle.where, throttle.key, value
+    return value
+
+
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="ON", cell=lambda throttle: throttle.where),
+    Column(heading="SETTING", cell=lambda throttle: throttle.key),
+    Column(heading="VALUE", cell=_value),
+)
 
 
 def outcome_text(cleared: ClearResult) -> str:

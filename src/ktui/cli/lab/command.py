@@ -186,7 +186,7 @@ def fail_dir(broker: int, number: int | None, folder: Path) -> None:
 @_broker_argument
 @_dir_option
 def mend_dir(broker: int, folder: Path) -> None:
-    """Put the failed log dirs of a broker in order, with their data."""
+    """Repair the failed log dirs of a broker, with their data."""
     with _errors_as_messages():
         lab = layout.load(folder)
         paths = control.mend(lab, broker)

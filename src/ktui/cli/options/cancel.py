@@ -103,6 +103,6 @@ def check_scope_given(request: CancelRequest) -> None:
 def _check_alone(others: object) -> None:
     if others:
         raise BadInput(
-            f"{REMOVE_CANCEL} takes no other cancel option: it opens the cancel gate, and cancels "
-            "nothing. Give it alone"
+            f"{REMOVE_CANCEL} cannot be combined with other cancel options: it opens the cancel "
+            "gate, and cancels nothing. Give it alone"
         )

@@ -33,7 +33,7 @@ _DAY_S = 86_400.0
 run_recorded_option = click.option(
     "--record/--no-record",
     default=None,
-    help="Record what the engine sees, in files beside the run's journal. Default: record.",
+    help="Record what the engine sees, in files next to the run's journal. Default: record.",
 )
 
 _TO = click.option(

@@ -116,8 +116,8 @@ _RUN_OPTIONS = {
     "urgent_first": click.option(
         f"{URGENT_FIRST}/--no-urgent-first",
         default=_DEFAULTS.urgent_first,
-        help="Let partitions under min ISR, or with one copy in sync, go before all others. What "
-        "else is in flight takes no room from them under P, L, M, B, S, V and W.",
+        help="Let partitions under min ISR, or with one copy in sync, go before all others. For "
+        "them, P, L, M, B, S, V and W count only urgent partitions.",
     ),
     "most_under_min_isr": click.option(
         "--most-under-min-isr",
@@ -211,10 +211,10 @@ _OPTIONS = {
         BY,
         metavar="TIME",
         help="Copy at the lowest rate with which the run is done by TIME (22:00, or ISO 8601). A "
-        "throttle that you name stays the most. none: as fast as limits and throttle allow.",
+        "throttle that you name stays the maximum. none: as fast as limits and throttle allow.",
     ),
     "within": click.option(
-        WITHIN, metavar="DURATION", help="As --by, so long from now: 90m, 8h, 1h30m."
+        WITHIN, metavar="DURATION", help="Like --by, as a time from now: 90m, 8h, 1h30m."
     ),
 }
 

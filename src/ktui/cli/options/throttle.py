@@ -37,13 +37,13 @@ _OPTIONS = {
         BUDGET,
         metavar="RATE",
         help="Bytes a second that all brokers together may receive for them: those that receive "
-        "copies share it. Beside --throttle, the lower of the two holds. none: no such limit.",
+        "copies share it. With --throttle, the lower of the two applies. none: no budget.",
     ),
     "slo": click.option(
         SLO,
         metavar="OBJECTIVE",
         help="Copy as fast as this allows: p99<150ms, with the figure of --canary, --sli-command "
-        "or --sli-prometheus, every 10 s. The other rates stay the most. none: no objective.",
+        "or --sli-prometheus, every 10 s. The other rates stay the maximum. none: no objective.",
     ),
     "canary": click.option(
         CANARY,

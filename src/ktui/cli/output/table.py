@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Sequence
 
 import click
 
 from ktui.cli.context.terminal import ERASE_LINE
 from ktui.columns import Column
 
-Row = TypeVar("Row")
 
-
-def table_of(columns: Sequence[Column[str]], rows: Sequence[Row]) -> str:
+def table_of(columns: Sequence[Column[str]], rows: Iterable[object]) -> str:
     """Format rows, each column with its heading, in as many cells as it needs."""
     right = [place for place, column in enumerate(columns) if column.right]
     cells = [[column.cell(row) for column in columns] for row in rows]

@@ -232,7 +232,7 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
         help="Copy at most N replicas to another broker.",
     ),
     "max_bytes": click.option(
-        MAX_BYTES, metavar="SIZE", help="Copy at most so many bytes, such as 500GB."
+        MAX_BYTES, metavar="SIZE", help="Copy at most SIZE bytes, such as 500GB."
     ),
     "max_leader_changes": click.option(
         "--max-leader-changes",

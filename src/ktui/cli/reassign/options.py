@@ -185,7 +185,7 @@ _TABLE = (
         ),
         Option(
             "reassignment-batch-size",
-            "Submit so many partitions at a time, a batch once the one before is complete "
+            "Submit N partitions at a time, each batch once the one before is complete "
             "(KIP-1335). 0 submits all at once.",
             metavar="N",
             default=0,

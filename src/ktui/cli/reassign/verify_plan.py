@@ -21,7 +21,7 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.reassign.plan_throttles import Foreign, Over
 from ktui.cli.reassign.plan_throttles import clear_throttles as put_back
 from ktui.cli.reassign.reading import describe
@@ -31,6 +31,7 @@ from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.client import RunClient
@@ -136,7 +137,12 @@ def _replicas(state: PartitionState | None, listed: Reassignment | None) -> Brok
     return () if state is None else state.replicas
 
 
-HEADER = ("PARTITION", "OUTCOME", "REPLICAS", "TARGET")
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="PARTITION", cell=lambda each: clean(str(each.tp))),
+    Column(heading="OUTCOME", cell=lambda each: each.outcome.value),
+    Column(heading="REPLICAS", cell=lambda each: ",".join(map(str, each.replicas)) or "-"),
+    Column(heading="TARGET", cell=lambda each: ",".join(map(str, each.target))),
+)
 MOST_ROWS = 100  # partitions in the table; --json has all of them
 
 
@@ -153,7 +159,8 @@ class _Seen(msgspec.Struct, frozen=True):
 @click.option(
     "--clear-throttles",
     is_flag=True,
-    help="Put back the throttles that `ktui reassign` has set for what is complete.",
+    help="Restore the settings from before the throttles that `ktui reassign` has set for what is "
+    "complete.",
 )
 @common.json_option
 def command(
@@ -212,20 +219,11 @@ def _clear(
 
 
 def _text(outcomes: Sequence[_PartitionOutcome]) -> str:
-    rows = [_row(each) for each in outcomes[:MOST_ROWS]]
-    more = len(outcomes) - len(rows)
-    lines = [table(HEADER, rows), *([f"and {more:,} more: see --json"] if more > 0 else [])]
+    more = len(outcomes) - MOST_ROWS
+    lines = [table_of(_COLUMNS, outcomes[:MOST_ROWS])]
+    lines += [f"and {more:,} more: see --json"] if more > 0 else []
     counts = (f"{count:,} {outcome.value}" for outcome, count in _counts(outcomes).items() if count)
     return "\n".join([*lines, "", f"{as_count(len(outcomes), 'partition')}: {', '.join(counts)}"])
-
-
-def _row(each: _PartitionOutcome) -> tuple[str, ...]:
-    return (
-        clean(str(each.tp)),
-        each.outcome.value,
-        ",".join(map(str, each.replicas)) or "-",
-        ",".join(map(str, each.target)),
-    )
 
 
 def _json(cluster: Cluster, outcomes: Sequence[_PartitionOutcome]) -> str:

@@ -395,7 +395,7 @@ def command(  # noqa: PLR0913 - an option each
     if source is not None:
         if any(choice) or topics or poll_interval or for_ or until_idle or limits:
             raise BadInput(
-                "--from copies a recording, so it takes no cluster, no limits and no polling "
+                "--from copies a recording: leave out cluster, limits and polling "
                 "options. Give it with --redact and --to alone"
             )
         _copy(source, to, state, redact=redact, json=json)

@@ -178,7 +178,7 @@ _threshold_options = grouped(
         "max_inflow": click.option(
             MAX_INFLOW,
             metavar="RATE",
-            help="Exit code 3 if more is copied into a broker at a time, in bytes a second.",
+            help="Exit code 3 if more bytes a second than this are copied into a broker.",
         ),
         "min_room": click.option(
             MIN_ROOM,
@@ -325,7 +325,9 @@ USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.json_option
 @allowance_options
-@click.option("--headless", is_flag=True, help="Print the report, as fast as it can be had.")
+@click.option(
+    "--headless", is_flag=True, help="Print the report as soon as it is done, without the view."
+)
 @common.speed_option(
     0.1, FASTEST, f"In the view: simulate N seconds in each second; {USUAL_SPEED:g} by default."
 )

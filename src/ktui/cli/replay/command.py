@@ -176,7 +176,8 @@ def command(
 ) -> None:
     """Play a recording in the live view. Needs no Kafka, and changes nothing.
 
-    From any moment, the key W goes on otherwise: on a simulated twin, beside what was.
+    From any moment, the key W goes on differently: on a simulated twin, next to what really
+    happened.
 
     FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
     """

@@ -33,7 +33,7 @@ from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_te
 @common.run_argument
 @limits_brokers_option
 @limit_changes
-@click.option("--undo", is_flag=True, help="Put back the limits from before your last change.")
+@click.option("--undo", is_flag=True, help="Restore the limits from before your last change.")
 @common.state_dir_option
 @common.json_option
 def limits_command(

@@ -11,12 +11,13 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.columns import Column
 from ktui.json_text import encode
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline
@@ -92,38 +93,12 @@ def _plan(timelines: list[Timeline]) -> dict[str, object]:
 
 def _print_table(observation: Observation, timelines: list[Timeline], *, filtered: bool) -> None:
     if timelines:
-        header = (
-            "PARTITION",
-            "REPLICAS",
-            "ADDING",
-            "REMOVING",
-            "ISR",
-            "LEADER",
-            "LAG",
-            "CAUGHT UP",
-            "TROUBLE",
-        )
-        click.echo(table(header, [_row(timeline) for timeline in timelines], right=(5, 6, 7)))
+        click.echo(table_of(_COLUMNS, timelines))
     else:
         scope = " of what you asked for" if filtered else ""
         click.echo(f"Nothing{scope} is being reassigned.")
     for failure in observation.failures:
         click.echo(f"ktui: {failure.sentence}", err=True)
-
-
-def _row(timeline: Timeline) -> tuple[str, ...]:
-    state = timeline.state
-    return (
-        str(state.tp),
-        _brokers(state.replicas),
-        _brokers(state.adding),
-        _brokers(state.removing),
-        _brokers(state.isr) if state.described else "?",
-        _leader(state),
-        _lag(timeline),
-        _shares(timeline.catching_up),
-        "" if timeline.stall is None else timeline.stall.detail,
-    )
 
 
 def _leader(state: PartitionState) -> str:
@@ -145,3 +120,16 @@ def _lag(timeline: Timeline) -> str:
 def _shares(lanes: tuple[Lane, ...]) -> str:
     shown = [f"{x.broker}:{as_share(x.share, approximate=x.approximate)}" for x in lanes]
     return " ".join(shown) or "-"
+
+
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="PARTITION", cell=lambda row: str(row.tp)),
+    Column(heading="REPLICAS", cell=lambda row: _brokers(row.state.replicas)),
+    Column(heading="ADDING", cell=lambda row: _brokers(row.state.adding)),
+    Column(heading="REMOVING", cell=lambda row: _brokers(row.state.removing)),
+    Column(heading="ISR", cell=lambda row: _brokers(row.state.isr) if row.state.described else "?"),
+    Column(heading="LEADER", cell=lambda row: _leader(row.state), right=True),
+    Column(heading="LAG", cell=_lag, right=True),
+    Column(heading="CAUGHT UP", cell=lambda row: _shares(row.catching_up), right=True),
+    Column(heading="TROUBLE", cell=lambda row: "" if row.stall is None else row.stall.detail),
+)

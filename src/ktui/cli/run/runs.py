@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 import click
@@ -11,8 +12,9 @@ from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import Holder, ShutGate
@@ -90,19 +92,7 @@ def state_in_words(state: RunState) -> str:
 
 
 def _print_table(runs: list[RunProgress]) -> None:
-    header = (
-        "RUN",
-        "STATE",
-        "DONE",
-        "CALLED OFF",
-        "FAILED",
-        "LEFT OUT",
-        "STARTED",
-        "OWNER",
-        "CLUSTER",
-        "PLAN",
-    )
-    click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4, 5)))
+    click.echo(table_of(_COLUMNS, runs))
     for run in runs:
         if run.note is not None and run.state is not RunState.ENDED:
             by = f", by {run.note.who}" if run.note.who else ""
@@ -124,28 +114,45 @@ def _late(run: RunProgress) -> str:
     )
 
 
-def _row(run: RunProgress) -> tuple[str, ...]:
-    name, state = clean(run.name), state_in_words(run.state)
-    if run.state is RunState.UNREADABLE:
-        return (name, state, *("-" * 8))
-    if run.outage is not None:
-        state += ", cluster lost"
-    if run.silence is not None:
-        state += ", silent"
-    if run.throttle.remains is not None:
-        state += ", throttle left"
-    ends = (run.stages.get(each, 0) for each in (Stage.CALLED_OFF, Stage.FAILED, Stage.LEFT_OUT))
-    return (
-        name,
-        state,
-        f"{run.done:,}/{run.partitions:,}",
-        *(f"{count:,}" for count in ends),
-        local_time(run.started_at),
-        _owner(run.owner),
-        clean(run.cluster_id or "-"),
-        clean(run.plan or "-"),
+def _state(run: RunProgress) -> str:
+    also = (
+        (run.outage, "cluster lost"),
+        (run.silence, "silent"),
+        (run.throttle.remains, "throttle left"),
     )
+    unknown = run.state is RunState.UNREADABLE
+    words = () if unknown else (what for fact, what in also if fact is not None)
+    return ", ".join((state_in_words(run.state), *words))
+
+
+def _column(
+    heading: str, cell: Callable[[RunProgress], str], *, right: bool = False
+) -> Column[str]:
+    """Return a column that is empty for a run whose journal cannot be read."""
+
+    def of_run(run: RunProgress) -> str:
+        return "-" if run.state is RunState.UNREADABLE else cell(run)
+
+    return Column(heading=heading, cell=of_run, right=right)
+
+
+def _ended(heading: str, stage: Stage) -> Column[str]:
+    return _column(heading, lambda run: f"{run.stages.get(stage, 0):,}", right=True)
 
 
 def _owner(owner: Holder | None) -> str:
     return "-" if owner is None else clean(f"{owner.pid} of {owner.user} on {owner.host}")
+
+
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="RUN", cell=lambda run: clean(run.name)),
+    Column(heading="STATE", cell=_state),
+    _column("DONE", lambda run: f"{run.done:,}/{run.partitions:,}", right=True),
+    _ended("CALLED OFF", Stage.CALLED_OFF),
+    _ended("FAILED", Stage.FAILED),
+    _ended("LEFT OUT", Stage.LEFT_OUT),
+    _column("STARTED", lambda run: local_time(run.started_at)),
+    _column("OWNER", lambda run: _owner(run.owner)),
+    _column("CLUSTER", lambda run: clean(run.cluster_id or "-")),
+    _column("PLAN", lambda run: clean(run.plan or "-")),
+)

@@ -13,11 +13,12 @@ from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line
 from ktui.cli.output.event_json import event_line
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import (
     end_lines,
@@ -26,10 +27,8 @@ from ktui.execution.forecast.progress_text import (
     progress_lines,
 )
 from ktui.execution.forecast.run_details import (
-    PartitionInFlight,
     ProgressAsSeen,
     RunDetails,
-    RunPartition,
     read_details,
 )
 from ktui.execution.host.catalog import RunState
@@ -225,59 +224,30 @@ def _notes(run: RunDetails) -> Iterator[tuple[str, str]]:
 
 
 def _progress(run: RunDetails) -> list[str]:
-    rows = [(state.words, f"{count:,}") for state, count in run.counts.items() if count]
-    return [*progress_lines(run), table(("STATE", "PARTITIONS"), rows, right=(1,))]
+    counts = [row for row in run.counts.items() if row[1]]
+    return [*progress_lines(run), table_of(_COUNTS, counts)]
 
 
 def _in_flight(run: RunDetails) -> list[str]:
     if not run.in_flight:
         return ["nothing is in flight"]
-    header: tuple[str, ...] = (
-        "PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE"
-    )  # fmt: skip
-    rows = [_step_row(each) for each in run.in_flight]
-    held_up = [each.held_up_by for each in run.in_flight]
-    if any(held_up):
-        header = (*header, "HELD UP")
-        rows = [(*row, why or "-") for row, why in zip(rows, held_up, strict=True)]
-    return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
-
-
-def _step_row(each: PartitionInFlight) -> tuple[str, ...]:
-    return (
-        str(each.tp),
-        each.state.words,
-        "-" if each.batch is None else f"{each.batch:,}",
-        replica_list_text(each.replicas),
-        replica_list_text(each.step_replicas),
-        "-" if each.elect is None else str(each.elect),
-        replica_list_text(each.target),
-        local_time(each.since),
-    )
+    held_up = any(each.held_up_by for each in run.in_flight)
+    columns = (*_IN_FLIGHT, _HELD_UP) if held_up else _IN_FLIGHT
+    head = f"in flight: {as_count(len(run.in_flight), 'step')}"
+    return [head, table_of(columns, run.in_flight)]
 
 
 def _troubled(run: RunDetails) -> list[str]:
     if not run.troubled:
         return []
-    header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
-    rows = [
-        (
-            *_state(each),
-            replica_list_text(each.replicas),
-            replica_list_text(each.target),
-            each.reason or "-",
-        )
-        for each in run.troubled
-    ]
-    return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
+    head = f"in trouble: {as_count(len(run.troubled), 'partition')}"
+    return [head, table_of(_TROUBLED, run.troubled)]
 
 
 def _waiting(run: RunDetails) -> list[str]:
     if not run.waiting:
         return []
-    rows = [(*_state(each), each.reason) for each in run.waiting]
-    header = ("PARTITION", "STATE", "SINCE", "WHY")
-    return ["waiting for their next step", *_first_rows(header, rows)]
+    return ["waiting for their next step", *_first_rows(_WAITING, run.waiting)]
 
 
 def _cancelled(run: RunDetails) -> list[str]:
@@ -285,30 +255,54 @@ def _cancelled(run: RunDetails) -> list[str]:
     cancelled = sorted(run.called_off, key=lambda each: each.state.ended)
     if not cancelled:
         return []
-    header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
-    rows = [
-        (
-            str(each.tp),
-            KIND_IN_WORDS[each.cancel],
-            each.state.words,
-            local_time(each.since),
-            replica_list_text(each.replicas),
-            replica_list_text(each.original),
-            replica_list_text(each.target),
-        )
-        for each in cancelled
-    ]
-    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+    head = f"called off: {as_count(len(cancelled), 'partition')}"
+    return [head, *_first_rows(_CANCELLED, cancelled)]
 
 
-def _state(each: RunPartition) -> tuple[str, str, str]:
-    return str(each.tp), each.state.words, local_time(each.since)
-
-
-def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield table(header, rows[:MOST_ROWS])
+def _first_rows(columns: Sequence[Column[str]], rows: Sequence[object]) -> Iterator[str]:
+    yield table_of(columns, rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         yield f"and {len(rows) - MOST_ROWS:,} more"
+
+
+def _replicas(heading: str, field: str) -> Column[str]:
+    return Column(heading=heading, cell=lambda each: replica_list_text(getattr(each, field)))
+
+
+_COUNTS: tuple[Column[str], ...] = (
+    Column(heading="STATE", cell=lambda row: row[0].words),
+    Column(heading="PARTITIONS", cell=lambda row: f"{row[1]:,}", right=True),
+)
+_PARTITION = Column[str](heading="PARTITION", cell=lambda each: str(each.tp))
+_STATE = Column[str](heading="STATE", cell=lambda each: each.state.words)
+_SINCE = Column[str](heading="SINCE", cell=lambda each: local_time(each.since))
+_REPLICAS, _TARGET = _replicas("REPLICAS", "replicas"), _replicas("TARGET", "target")
+_HELD_UP = Column[str](heading="HELD UP", cell=lambda each: each.held_up_by or "-")
+_IN_FLIGHT: tuple[Column[str], ...] = (
+    _PARTITION,
+    _STATE,
+    Column(
+        heading="BATCH",
+        cell=lambda each: "-" if each.batch is None else f"{each.batch:,}",
+        right=True,
+    ),
+    _REPLICAS,
+    _replicas("TO", "step_replicas"),
+    Column(
+        heading="ELECT",
+        cell=lambda each: "-" if each.elect is None else str(each.elect),
+        right=True,
+    ),
+    _TARGET,
+    _SINCE,
+)
+_WHY = Column[str](heading="WHY", cell=lambda each: each.reason)
+_REASON = Column[str](heading="REASON", cell=lambda each: each.reason or "-")
+_ASKED = Column[str](heading="ASKED", cell=lambda each: KIND_IN_WORDS[each.cancel])
+_WAITING = (_PARTITION, _STATE, _SINCE, _WHY)
+_TROUBLED = (_PARTITION, _STATE, _SINCE, _REPLICAS, _TARGET, _REASON)
+_ORIGINAL = _replicas("ORIGINAL", "original")
+_CANCELLED = (_PARTITION, _ASKED, _STATE, _SINCE, _REPLICAS, _ORIGINAL, _TARGET)
 
 
 _POLL_S = 0.5

@@ -28,11 +28,12 @@ from ktui.cli.options.throttle import (
     parse_rates_option,
 )
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.process.send_command import send_command
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient, undo_throttle
@@ -74,7 +75,7 @@ _CHECKED_WITHIN_S = 5.0  # a brake must not wait for a cluster that is slow to a
     metavar="OBJECTIVE",
     help="Change the objective, such as p99<150ms; none lifts it. The rates stay.",
 )
-@click.option("--undo", is_flag=True, help="Put back the rate from before your last change.")
+@click.option("--undo", is_flag=True, help="Restore the rate from before your last change.")
 @click.option(
     "--leave-behind",
     is_flag=True,
@@ -111,10 +112,10 @@ def command(  # noqa: PLR0913 - one for each option
     objective = None if slo is None else parse_objective_option(slo)
     changes = not rate is budget is slo is None
     if leave_behind and changes:
-        raise BadInput("--leave-behind: takes no RATE. Give one of the two")
+        raise BadInput("--leave-behind and RATE exclude each other. Give one of the two")
     if undo and (leave_behind or changes):
         other = "--leave-behind" if leave_behind else "RATE"
-        raise BadInput(f"--undo: takes no {other}. Give one of the two")
+        raise BadInput(f"--undo and {other} exclude each other. Give one of the two")
     client = RunClient.find(state, name)
     if undo:
         _undo(client, json=json)
@@ -252,8 +253,7 @@ def _check_over(run: Run) -> None:
 def _as_text(run: str, throttle: ThrottleStatus) -> str:
     blocks = ["\n".join(_facts(run, throttle))]
     if throttle.settings:
-        rows = list(map(_row, throttle.settings))
-        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), rows))
+        blocks.append(table_of(_COLUMNS, throttle.settings))
     return "\n\n".join(blocks)
 
 
@@ -268,7 +268,7 @@ def _facts(run: str, throttle: ThrottleStatus) -> Iterator[str]:
         yield f"{throttle.stays}; to resume it: ktui resume {run}"
 
 
-def _row(each: StandingSetting) -> tuple[str, ...]:
+def _ours(each: StandingSetting) -> str:
     of_broker = each.scope is ConfigScope.BROKER
     there = " or ".join(map(_rate, each.ours)) if of_broker else ""
     mine = there or join_some(each.ours, most=MOST_ENTRIES) or "none"
@@ -278,8 +278,15 @@ def _row(each: StandingSetting) -> tuple[str, ...]:
         mine = "none: somebody else deleted it"
     if each.theirs is not None:
         mine = f"none: somebody else set {clean(_rate(each.theirs))}"
-    before = clean(_rate(prior_value_text(each.before)))
-    return f"{each.scope} {each.name}", each.key, mine, before
+    return mine
+
+
+_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="ON", cell=lambda each: f"{each.scope} {each.name}"),
+    Column(heading="SETTING", cell=lambda each: each.key),
+    Column(heading="OURS", cell=_ours),
+    Column(heading="BEFORE", cell=lambda each: clean(_rate(prior_value_text(each.before)))),
+)
 
 
 def _rate(text: str) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table
+from ktui.cli.output.table import table_of
 from ktui.cli.twin.snapshot import twin_notes
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import NO_SCHEDULE
@@ -26,7 +28,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.rehearsal.faults import FAULT_VERBS, Fault, FaultProblem
 from ktui.rehearsal.play import LiveRehearsal
-from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Stop, Summary
+from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Summary
 from ktui.rehearsal.twin import Pace, Twin, twin_of
 from ktui.rehearsal.twins import Checked, RehearsedTwin, Thresholds, check, rehearse_in_background
 from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
@@ -95,7 +97,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         _figures(report.twins),
         _brokers(report.twins),
         _stalls(report.twins),
-        _stops(report.usual),
+        iter([table_of(_STOPS, report.usual.stops)]),
         *(_fault(each) for each in report.usual.faults),
         _missed(report.usual),
         _recording(report.twins),
@@ -133,12 +135,18 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         ("least room", lambda s: as_bytes(min((b.room for b in s.brokers), default=None))),
         ("stalls", lambda s: f"{len(s.stalls):,}"),
     )
-    header = ("", *(each.pace.upper() for each in twins))
-    cells = [(name, *(of(each.summary) for each in twins)) for name, of in rows]
-    yield table(header, cells, right=range(1, len(header)))
+    columns = [
+        Column[str](heading=twin.pace.upper(), cell=partial(_figure, twin.summary), right=True)
+        for twin in twins
+    ]
+    yield table_of((Column[str](heading="", cell=lambda row: row[0]), *columns), rows)
     for twin in twins:
         for why in twin.summary.why:
             yield f"{twin.pace}: {why}"
+
+
+def _figure(summary: Summary, row: tuple[str, _Cells]) -> str:
+    return row[1](summary)
 
 
 def _time(summary: Summary) -> str:
@@ -157,18 +165,20 @@ def _brokers(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             use.disk,
             max(before.extra_replicas, use.extra_replicas),
         )
-    header = ("BROKER", "PEAK INFLOW", "LEAST ROOM", "OF DISK", "EXTRA REPLICAS")
-    rows = [
-        (
-            str(broker),
-            as_rate(use.inflow),
-            as_bytes(use.room),
-            f"{use.room / use.disk:.0%}" if use.disk else "-",
-            f"{use.extra_replicas:,}",
-        )
-        for broker, use in sorted(worst.items())
-    ]
-    yield table(header, rows, right=range(len(header)))
+    yield table_of(_OF_BROKERS, [use for _, use in sorted(worst.items())])
+
+
+_OF_BROKERS: tuple[Column[str], ...] = (
+    Column(heading="BROKER", cell=lambda use: str(use.broker), right=True),
+    Column(heading="PEAK INFLOW", cell=lambda use: as_rate(use.inflow), right=True),
+    Column(heading="LEAST ROOM", cell=lambda use: as_bytes(use.room), right=True),
+    Column(
+        heading="OF DISK",
+        cell=lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-",
+        right=True,
+    ),
+    Column(heading="EXTRA REPLICAS", cell=lambda use: f"{use.extra_replicas:,}", right=True),
+)
 
 
 def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -184,24 +194,15 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             yield f"{twin.pace}: {as_count(len(stalls) - _MOST_STALLS, 'more stall')}"
 
 
-_STOP_HEADER = ("STOPPED AFTER", "DONE", "LEFT", "TO COPY", "DROPPED", "ROLLED BACK", "COPIED BACK")
-
-
-def _stop_row(stop: Stop) -> tuple[str, ...]:
-    return (
-        as_duration(stop.at_s),
-        f"{stop.done:,}",
-        f"{stop.left:,}",
-        as_bytes(stop.bytes_left),
-        as_bytes(stop.in_flight),
-        f"{stop.back_partitions:,}",
-        as_bytes(stop.back_bytes),
-    )
-
-
-def _stops(summary: Summary) -> Iterator[str]:
-    rows = [_stop_row(stop) for stop in summary.stops]
-    yield table(_STOP_HEADER, rows, right=range(len(_STOP_HEADER)))
+_STOPS: tuple[Column[str], ...] = (
+    Column(heading="STOPPED AFTER", cell=lambda stop: as_duration(stop.at_s), right=True),
+    Column(heading="DONE", cell=lambda stop: f"{stop.done:,}", right=True),
+    Column(heading="LEFT", cell=lambda stop: f"{stop.left:,}", right=True),
+    Column(heading="TO COPY", cell=lambda stop: as_bytes(stop.bytes_left), right=True),
+    Column(heading="DROPPED", cell=lambda stop: as_bytes(stop.in_flight), right=True),
+    Column(heading="ROLLED BACK", cell=lambda stop: f"{stop.back_partitions:,}", right=True),
+    Column(heading="COPIED BACK", cell=lambda stop: as_bytes(stop.back_bytes), right=True),
+)
 
 
 def _fault(fault: FaultOutcome) -> Iterator[str]:

@@ -60,7 +60,7 @@ _ALERT_FIXES = (
 )
 _LOGIN_FIXES = {
     "GSSAPI": "Get a ticket with kinit, and install the Python package gssapi",
-    "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
+    "OAUTHBEARER": "Check sasl.oauthbearer.client.id, .client.secret and .scope",
 }
 
 

@@ -54,9 +54,12 @@ def rows(text: str) -> list[str]:
         (("--cluster", "--trim", "--all"), "--trim needs a run"),
         (("--cluster", "--stop"), "no scope was given"),
         (("drain", "--stop", "--all", "--broker", "4"), "--all already covers every partition"),
-        (("drain", "--remove-cancel", "--broker", "4"), "takes no other cancel option"),
-        (("drain", "--remove-cancel", "--stop"), "--remove-cancel takes no other cancel option"),
-        (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel takes no other cancel option"),
+        (
+            ("drain", "--remove-cancel", "--broker", "4"),
+            "cannot be combined with other cancel options",
+        ),
+        (("drain", "--remove-cancel", "--stop"), "--remove-cancel cannot be combined with"),
+        (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel cannot be combined with"),
     ],
 )
 def test_an_impossible_cancel_is_refused_with_the_fix(
