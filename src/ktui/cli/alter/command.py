@@ -40,7 +40,7 @@ from ktui.cli.start.command import (
     check_new_run,
     dry_run_of,
     report_findings,
-    start_options_without,
+    start_options,
 )
 from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import online_brokers
@@ -230,7 +230,7 @@ ADDING_NEEDS = "Alter"
 @click.option("--name", metavar="RUN", help="Name of the run. Default: alter, the topic, the time.")
 @below_min_isr_option
 @slow_option
-@start_options_without("partitions")
+@start_options.without("partitions")
 def command(  # noqa: PLR0913 - an option each
     topic: str,
     choice: ClusterChoice,

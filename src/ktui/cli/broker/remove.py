@@ -23,7 +23,7 @@ from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, grouped, state_option
+from ktui.cli.options.common import Grouped, Verb, state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
@@ -88,7 +88,7 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
 @cluster_options
 @click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")
 @click.option("--yes", is_flag=True, help="Begin without asking.")
-@grouped("wanted", _remove_options, _OPTIONS)
+@Grouped("wanted", _remove_options, _OPTIONS)
 @allowance_options
 @start_options
 def command(

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ktui.cli.broker.status import broker_argument, read_plan_layout
-from ktui.cli.context.claim import claim_request, ownership_options
+from ktui.cli.context.claim import ownership_options
 from ktui.cli.context.cluster import (
     Cluster,
     ClusterChoice,
@@ -158,8 +158,18 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
         def start() -> Engine:
             if (engine := attached()) is not None:
                 return engine
+            launch = Launch.on(
+                self.target,
+                self.state,
+                found.begun.cluster_id,
+                client.name,
+                off=self.no_ownership,
+                take_over=self.take_over,
+                until=self.until,
+                concurrent=self.concurrent,
+            )
             try:
-                return launch_left_run(self._launch(client.name, found), ask)
+                return launch_left_run(launch, ask)
             except RunProblem:  # perhaps because another engine was being started
                 if (engine := attached()) is None:
                     raise
@@ -169,25 +179,6 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
         if shut is not None:
             print_note(f"{gate_line(shut, self.state, client.name)}. Until then only cancels go on")
         return follow(start, self.state, json=self.json, after=found.run.seq)
-
-    def _launch(self, name: str, found: BegunRun) -> Launch:
-        cluster_id = found.begun.cluster_id
-        return Launch(
-            state=self.state,
-            name=name,
-            cluster_id=cluster_id,
-            names=self.target.names,
-            until=self.until,
-            concurrent=self.concurrent,
-            owner=claim_request(
-                self.target.cluster,
-                self.state,
-                cluster_id,
-                name,
-                off=self.no_ownership,
-                take_over=self.take_over,
-            ),
-        )
 
 
 @click.command("demote", cls=GroupedCommand, context_settings=MADE_BY_KTUI)

@@ -254,19 +254,13 @@ class _Cancel(msgspec.Struct, frozen=True):
                 client.ask(Pause())
             sent.append(client.ask(self._command))
 
-        launch = Launch(
-            state=self.state,
-            name=name,
-            cluster_id=self.found.begun.cluster_id,
-            names=self.where.names,
-            owner=claim_request(
-                self.where.cluster,
-                self.state,
-                self.found.begun.cluster_id,
-                name,
-                take_over=self.request.take_over,
-                only_ends=True,
-            ),
+        launch = Launch.on(
+            self.where,
+            self.state,
+            self.found.begun.cluster_id,
+            name,
+            take_over=self.request.take_over,
+            only_ends=True,
         )
         try:
             launch_left_run(launch, ask)

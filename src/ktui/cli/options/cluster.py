@@ -8,7 +8,7 @@ import click
 
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice
 from ktui.cli.context.config import load_config
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Grouped
 
 
 def complete_context(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
@@ -36,7 +36,7 @@ _OPTIONS = {
     ),
 }
 
-cluster_options = grouped("choice", ClusterChoice, _OPTIONS)
+cluster_options = Grouped("choice", ClusterChoice, _OPTIONS)
 
 _CONTROLLER_OPTIONS = {
     "bootstrap_controller": click.option(
@@ -53,4 +53,4 @@ _CONTROLLER_OPTIONS = {
     ),
 }
 
-controller_options = grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)
+controller_options = Grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)

@@ -74,25 +74,47 @@ R = TypeVar("R")
 Verb = Callable[..., R]
 
 
-def grouped(
-    argument: str,
-    make: Callable[..., object],
-    options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
-) -> Callable[[Verb[R]], Verb[R]]:
-    """Return a decorator that adds options, and passes `make(**options)` as one argument."""
+class Grouped:
+    """Options, also groups of them, that a verb gets as one argument: `make(**options)`."""
 
-    def decorate(verb: Verb[R]) -> Verb[R]:
+    def __init__(
+        self,
+        argument: str,
+        make: Callable[..., object],
+        options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
+    ) -> None:
+        self._argument, self._make, self._options = argument, make, options
+
+    def __call__(self, verb: Verb[R]) -> Verb[R]:
+        """Add the options to a verb."""
+
         @wraps(verb)
         def with_argument(**values: Any) -> R:
-            given = {name: values.pop(name) for name in options}
-            return verb(**values, **{argument: make(**given)})
+            given = {name: values.pop(name) for name in self._options}
+            return verb(**values, **{self._argument: self._make(**given)})
 
         decorated: Verb[R] = with_argument
-        for option in reversed([*options.values()]):
+        for option in reversed([*self._options.values()]):
             decorated = option(decorated)
         return decorated
 
-    return decorate
+    def without(self, *names: str) -> Grouped:
+        """Return the group but for options of these names, also in the groups within it."""
+        left = {
+            name: option.without(*names) if isinstance(option, Grouped) else option
+            for name, option in self._options.items()
+            if name not in names
+        }
+        return Grouped(self._argument, self._make, left)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its options in click, those of groups within it too."""
+        each = (
+            option.names if isinstance(option, Grouped) else {name}
+            for name, option in self._options.items()
+        )
+        return frozenset().union(*each)
 
 
 def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
@@ -273,7 +295,7 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(match[1], int(match[2]))
 
 
-scope_options = grouped(
+scope_options = Grouped(
     "scope",
     Scope,
     {

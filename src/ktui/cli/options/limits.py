@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import Verb, brokers_option, find_on_brokers, grouped
+from ktui.cli.options.common import Grouped, brokers_option, find_on_brokers
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import (
@@ -27,8 +26,6 @@ from ktui.pacing.limits import (
     limit_text,
     parse_limits,
 )
-
-R = TypeVar("R")
 
 GivenLimits = dict[str, int | str | None]
 """The limits that options name, by option, as they were given: `none` lifts a limit."""
@@ -74,27 +71,22 @@ def _named_limits(**values: str | None) -> GivenLimits:
 
 def _limits_options(
     purposes: Mapping[str, str], metavar: Callable[[str], str] = _metavar
-) -> Callable[[Verb[R]], Verb[R]]:
+) -> Grouped:
     options = {
         name.replace("-", "_"): click.option(f"--{name}", metavar=metavar(name), help=purpose)
         for name, purpose in purposes.items()
     }
-    return grouped("limits", _named_limits, options)
+    return Grouped("limits", _named_limits, options)
 
 
-def limits_options_without(*others: str) -> Callable[[Verb[R]], Verb[R]]:
-    """Return a decorator that adds one option for each limit, but those whose names are taken.
+new_run_limits_options = _limits_options(
+    {**_HELP, INTERNAL: f"{_HELP[INTERNAL]} {EXCLUDE}: leave them out of the run."},
+    lambda name: f"{_metavar(name)}|{EXCLUDE}" if name == INTERNAL else _metavar(name),
+)
+"""Adds one option for each limit, and passes those given as `limits`, unchecked, by option.
 
-    Passes the limits given as `limits`, unchecked, by option. The limits of a new run may have
-    the word `exclude`, which `new_run_limits` takes out.
-    """
-    return _limits_options(
-        {name: words for name, words in _OF_NEW_RUN.items() if name not in others},
-        lambda name: f"{_metavar(name)}|{EXCLUDE}" if name == INTERNAL else _metavar(name),
-    )
-
-
-_OF_NEW_RUN = {**_HELP, INTERNAL: f"{_HELP[INTERNAL]} {EXCLUDE}: leave them out of the run."}
+They may have the word `exclude`, which `new_run_limits` takes out.
+"""
 
 
 def new_run_limits(given: GivenLimits) -> tuple[GivenLimits, bool]:

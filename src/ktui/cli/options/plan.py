@@ -9,7 +9,7 @@ import click
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Grouped
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option
@@ -59,7 +59,7 @@ slow_option = click.option(
     help="Allow a throttle under which, by the estimate, no copy ends.",
 )
 
-allowance_options = grouped(
+allowance_options = Grouped(
     "allowed",
     _allowances,
     {

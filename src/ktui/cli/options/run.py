@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -13,8 +12,13 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import Verb, grouped, parse_time
-from ktui.cli.options.limits import GivenLimits, complete_limits, new_run_limits
+from ktui.cli.options.common import Grouped, Verb, parse_time
+from ktui.cli.options.limits import (
+    GivenLimits,
+    complete_limits,
+    new_run_limits,
+    new_run_limits_options,
+)
 from ktui.cli.options.outward import NONE, metrics_file_option, on_event_option, resolved_command
 from ktui.cli.options.plan import parse_given_rate
 from ktui.cli.options.recording import run_recorded_option
@@ -171,14 +175,9 @@ def _run_options(
     )
 
 
-run_options = grouped("options", _run_options, _RUN_OPTIONS)
+run_options = Grouped("options", _run_options, _RUN_OPTIONS)
 
-_OUTWARD = ("on_event", "metrics_file", "record")
-rehearsed_run_options = grouped(
-    "options",
-    _run_options,
-    {name: option for name, option in _RUN_OPTIONS.items() if name not in _OUTWARD},
-)
+rehearsed_run_options = run_options.without("on_event", "metrics_file", "record")
 """The same without those by which a run writes to files and calls commands."""
 
 
@@ -267,10 +266,7 @@ def _window(text: str | None) -> str | UnsetType:
         raise BadInput(f"{WINDOW}: {problem}") from None
 
 
-schedule_options = grouped("schedule", _schedule, _OPTIONS)
-
-
-R = TypeVar("R")
+schedule_options = Grouped("schedule", _schedule, _OPTIONS)
 
 
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
@@ -320,31 +316,22 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_choices(
-    kind: type[RunChoices], *options: Callable[[Verb[Any]], Verb[Any]]
-) -> Callable[[Verb[R]], Verb[R]]:
+    kind: type[RunChoices], options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]]
+) -> Grouped:
     """Return a decorator that adds options to a verb, and passes them as `how`, of this kind."""
-    fields = {*kind.__struct_fields__}
 
-    def decorate(verb: Verb[R]) -> Verb[R]:
-        @wraps(verb)
-        def with_options(
-            *, limits: GivenLimits, rate: str | None, until: str | None = None, **values: Any
-        ) -> R:
-            limits, excludes = new_run_limits(limits)
-            now = SystemClock().now()
-            how = kind(
-                limits=limits,
-                exclude_internal=excludes,
-                until=parse_until(until, now),
-                rate=parse_given_rate(rate),
-                now=now,
-                **{name: values.pop(name) for name in fields & values.keys()},
-            )
-            return verb(**values, how=how)
+    def choose(
+        *, limits: GivenLimits, rate: str | None, until: str | None = None, **others: Any
+    ) -> RunChoices:
+        limits, excludes = new_run_limits(limits)
+        now = SystemClock().now()
+        return kind(
+            limits=limits,
+            exclude_internal=excludes,
+            until=parse_until(until, now),
+            rate=parse_given_rate(rate),
+            now=now,
+            **others,
+        )
 
-        decorated: Verb[R] = with_options
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
+    return Grouped("how", choose, {"limits": new_run_limits_options, **options})

@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Grouped
 from ktui.cli.options.outward import NONE, resolved_command
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
 from ktui.planning.throttle_rates import (
@@ -159,7 +159,7 @@ def _figure(
     return resolved_command(SLI_COMMAND, command or NONE), ()
 
 
-throttle_options = grouped("throttle", _throttle_options, _OPTIONS)
+throttle_options = Grouped("throttle", _throttle_options, _OPTIONS)
 
 
 def with_throttle(options: RunOptions, given: ThrottleOptions, context: Context) -> RunOptions:

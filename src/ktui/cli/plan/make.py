@@ -24,7 +24,6 @@ from ktui.cli.plan.make_options import (
     CheckOptions,
     MakeOptions,
     make_options,
-    make_options_without_topics,
     parse_brokers,
     parse_patterns,
     share_of,
@@ -379,9 +378,7 @@ def _command(intent: Intent) -> click.Command:
     decorators: list[Decorator] = [_argument(each) for each in fields if not each.options]
     decorators += [option for each in fields for option in _options(each)]
     decorators += [below_min_isr_option] if may_lack_isr else []
-    decorated: Callable[..., None] = (
-        make_options_without_topics if names_topics else make_options
-    )(verb)
+    decorated: Callable[..., None] = make_options(verb, without="topics" if names_topics else "")
     for decorate in reversed(decorators):
         decorated = decorate(decorated)
     words = f"{inspect.cleandoc(intent.help)}\n\n{ending}"

@@ -16,8 +16,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, given_options, grouped, json_option, state_option
-from ktui.cli.options.limits import limits_options_without
+from ktui.cli.options.common import Grouped, Verb, given_options, json_option, state_option
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices
 from ktui.cli.options.throttle import throttle_options
@@ -65,28 +64,15 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
         return msgspec.structs.replace(shown, partitions=steps_of(new.plan, seen, new.limits))
 
 
-def check_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
-    """Return a decorator that adds the options of a plan's check, but limits of these names."""
-    return run_choices(
-        CheckOptions,
-        cluster_options,
-        common.state_dir_option,
-        limits_options_without(*limits),
-        throttle_options,
-        rate_option,
-    )
-
-
-check_options = check_options_without()
-
-
-@click.command()
-@throttle_options
-def _throttled(**_options: object) -> None:
-    """Have the throttle options, for their names."""
-
-
-_OF_THROTTLE = frozenset(parameter.name for parameter in _throttled.params)
+check_options = run_choices(
+    CheckOptions,
+    {
+        "choice": cluster_options,
+        "state": common.state_dir_option,
+        "throttle": throttle_options,
+        "rate": rate_option,
+    },
+)
 
 
 def start_command(output: Path | None, run: str, allowed: Allowances, how: CheckOptions) -> str:
@@ -94,7 +80,7 @@ def start_command(output: Path | None, run: str, allowed: Allowances, how: Check
     plan = ["-", "--name", run] if output is None else [str(output)]
     limits = (word for name, value in how.limits.items() for word in (f"--{name}", str(value)))
     named = options_of_names(how.choice._asdict())
-    throttle = given_options(_OF_THROTTLE)
+    throttle = given_options(throttle_options.names)
     words = [*plan, *named, URGENT_FIRST, *limits, *throttle, *_allowances(allowed)]
     return f"ktui start {shlex.join(words)}{state_option(how.state)}"
 
@@ -265,16 +251,12 @@ def _make_options(*, internal: str, max_bytes: str | None, **others: Any) -> Mak
     return MakeOptions(internal=Internal(internal), max_bytes=most, **others)
 
 
-def _decorator(without: str = "") -> Callable[[Verb[R]], Verb[R]]:
-    mine = {name: option for name, option in _OPTIONS.items() if name != without}
-    own: Callable[[Verb[R]], Verb[R]] = grouped("wanted", _make_options, mine)
-    check: Callable[[Verb[R]], Verb[R]] = check_options_without(INTERNAL)
-    return lambda verb: own(check(verb))
+_WANTED = Grouped("wanted", _make_options, _OPTIONS)
 
 
-make_options: Callable[[Verb[Any]], Verb[Any]] = _decorator()
-
-make_options_without_topics: Callable[[Verb[Any]], Verb[Any]] = _decorator("topics")
+def make_options(verb: Verb[R], *, without: str = "") -> Verb[R]:
+    """Add the options of a verb that makes a plan, but for one of this name, as wanted and how."""
+    return _WANTED.without(without)(check_options.without(INTERNAL)(verb))
 
 
 def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:

@@ -6,10 +6,11 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
+from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, claim_request, own_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open, options_of_names
@@ -23,6 +24,9 @@ from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, lock_starts
 from ktui.execution.host.process import EngineProcess, start_engine
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, Started
+
+if TYPE_CHECKING:  # a verb that only sends a command loads no client
+    from ktui.cli.context.cluster import Target
 
 
 class Leaving(enum.StrEnum):
@@ -48,6 +52,32 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     owner: ClaimRequest | None = None  # the claim on the cluster; None without ownership
     leave: Leaving | None = None
     """When the engine leaves the run before its end; None to carry it on."""
+
+    @classmethod
+    def on(
+        cls,
+        target: Target,
+        state: StateDir,
+        cluster_id: str,
+        name: str,
+        *,
+        off: bool = False,
+        take_over: bool = False,
+        only_ends: bool = False,
+        **how: Any,
+    ) -> Self:
+        """Return the launch of a run, with its claim: see `claim_request`. `how`: other fields."""
+        owner = claim_request(
+            target.cluster,
+            state,
+            cluster_id,
+            name,
+            off=off,
+            take_over=take_over,
+            only_ends=only_ends,
+        )
+        names = target.names
+        return cls(state=state, name=name, cluster_id=cluster_id, names=names, owner=owner, **how)
 
     @property
     def arguments(self) -> list[str]:

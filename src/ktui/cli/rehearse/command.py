@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import msgspec
@@ -20,14 +20,13 @@ from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import (
-    Verb,
+    Grouped,
     given_options,
-    grouped,
     parse_time,
     state_dir_option,
     state_option,
 )
-from ktui.cli.options.limits import EXCLUDE, limits_beyond_context, limits_options_without
+from ktui.cli.options.limits import EXCLUDE, limits_beyond_context
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
     BY,
@@ -168,7 +167,7 @@ def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
-_threshold_options = grouped(
+_threshold_options = Grouped(
     "thresholds",
     _thresholds,
     {
@@ -189,7 +188,7 @@ _threshold_options = grouped(
     },
 )
 
-_source = grouped(
+_source = Grouped(
     "source",
     _twin_source,
     {
@@ -205,49 +204,40 @@ _source = grouped(
         "state": state_dir_option,
     },
 )
-_choices: Callable[[Verb[Any]], Verb[Any]] = run_choices(
+_choices = run_choices(
     _RehearseOptions,
-    limits_options_without(),
-    throttle_options,
-    rehearsed_run_options,
-    schedule_options,
-    until_option,
-    rate_option,
-    click.option(
-        EVENT,
-        "events",
-        metavar="EVENT",
-        multiple=True,
-        help="Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
-        f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
-    ),
-    _threshold_options,
-    click.option(
-        "--record",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Record the usual twin in this folder, marked as simulated; in the view, too.",
-    ),
+    {
+        "throttle": throttle_options,
+        "options": rehearsed_run_options,
+        "schedule": schedule_options,
+        "until": until_option,
+        "rate": rate_option,
+        "events": click.option(
+            EVENT,
+            "events",
+            metavar="EVENT",
+            multiple=True,
+            help="Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
+            f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
+        ),
+        "thresholds": _threshold_options,
+        "record": click.option(
+            "--record",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Record the usual twin in this folder, marked as simulated; in the view, too.",
+        ),
+    },
 )
 
 
-def _rehearse_options(verb: Verb[Any]) -> Verb[Any]:
-    """Add the options of a rehearsal; passes `source`, a `TwinSource`, and `how`."""
-    return _source(_choices(verb))
-
-
-@click.command()
-@cluster_options
-@allowance_options
-@throttle_options
-@rehearsed_run_options
-@until_option
-def _started(**_options: object) -> None:
-    """Have the options of a start that a rehearsal takes as they are, for their names."""
-
-
-_RATES = frozenset({"throttle", "budget", "slo"})
-_AS_GIVEN = frozenset(option.name or "" for option in _started.params) - _RATES
+_AS_GIVEN = (
+    cluster_options.names
+    | allowance_options.names
+    | throttle_options.without("throttle", "budget", "slo").names
+    | rehearsed_run_options.names
+    | {"until"}
+)
 
 
 def _options_as_given() -> tuple[str, ...]:
@@ -331,7 +321,8 @@ USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 @common.speed_option(
     0.1, FASTEST, f"In the view: simulate N seconds in each second; {USUAL_SPEED:g} by default."
 )
-@_rehearse_options
+@_source
+@_choices
 def command(
     path: Path,
     *,

@@ -6,18 +6,22 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import msgspec
 
-from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
+from ktui.cli.context.claim import (
+    ClaimRequest,
+    claim_request,
+    no_ownership_option,
+    take_over_option,
+)
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.grouped_help import GroupedCommand
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import limits_options_without
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
@@ -166,26 +170,25 @@ class StartOptions(RunChoices, frozen=True, kw_only=True):
         )
 
 
-def start_options_without(*limits: str) -> Callable[[common.Verb[Any]], common.Verb[Any]]:
-    """Return a decorator that adds the options of a new run, but limits of these names."""
-    return run_choices(
-        StartOptions,
-        limits_options_without(*limits),
-        throttle_options,
-        run_options,
-        schedule_options,
-        until_option,
-        rate_option,
-        click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing."),
-        headless_option,
-        click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
-        concurrent_option,
-        ownership_options,
-        common.state_dir_option,
-    )
-
-
-start_options = start_options_without()
+start_options = run_choices(
+    StartOptions,
+    {
+        "throttle": throttle_options,
+        "options": run_options,
+        "schedule": schedule_options,
+        "until": until_option,
+        "rate": rate_option,
+        "dry_run": click.option(
+            "--dry-run", is_flag=True, help="Show what would be sent, and send nothing."
+        ),
+        "headless": headless_option,
+        "json": click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
+        "concurrent": concurrent_option,
+        "take_over": take_over_option,
+        "no_ownership": no_ownership_option,
+        "state": common.state_dir_option,
+    },
+)
 
 
 def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
@@ -230,14 +233,15 @@ def carry_out(
 ) -> int:
     """Start a run after `before`, once nothing forbids it; show it, and return the exit code."""
     new, cluster_id = checked.new, checked.facts.cluster_id
-    launch = Launch(
-        state=how.state,
-        name=new.name,
-        cluster_id=cluster_id,
-        names=target.names,
+    launch = Launch.on(
+        target,
+        how.state,
+        cluster_id,
+        new.name,
+        off=how.no_ownership,
+        take_over=how.take_over,
         until=new.until,
         concurrent=new.concurrent,
-        owner=how.claim(target, cluster_id, new.name),
     )
     first = new.first_events(checked.facts, target.names)
     return show_run(

@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import claim_request, ownership_options
+from ktui.cli.context.claim import ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
@@ -316,20 +316,18 @@ def command(  # noqa: PLR0913 - an option each
     where = choice.or_of_run(left.begun).target()
     warn_of_tls(where.cluster)
     asyncio.run(_check_cluster(where, left))
-    owner = claim_request(
-        where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
-    )
-    launch = Launch(
-        state=state,
-        name=name,
-        cluster_id=left.begun.cluster_id,
-        names=where.names,
+    launch = Launch.on(
+        where,
+        state,
+        left.begun.cluster_id,
+        name,
+        off=no_ownership,
+        take_over=take_over,
         until=until_at,
         concurrent=concurrent,
         record=record,
         on_event=on_event,
         metrics_file=metrics_file,
-        owner=owner,
     )
     code = show_run(
         lambda: launch_left_run(launch),

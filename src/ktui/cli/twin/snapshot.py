@@ -17,7 +17,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb, grouped
+from ktui.cli.options.common import Grouped, Verb
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.options.recording import redaction
 from ktui.cluster.clock import SystemClock
@@ -56,7 +56,7 @@ class TwinReading(msgspec.Struct, frozen=True):
         return None if self.insights is None else "--insights"
 
 
-twin_reading_options: Callable[[Verb[R]], Verb[R]] = grouped(
+twin_reading_options: Callable[[Verb[R]], Verb[R]] = Grouped(
     "reading",
     TwinReading,
     {

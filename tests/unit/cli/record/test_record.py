@@ -299,7 +299,7 @@ def record(*words: str) -> Result:
         (["--for", "0"], "--for: give a time above 0"),
         (["--from", "."], "--from makes a copy without names, and needs --redact"),
         (["--from", ".", "--redact"], "--from needs a folder for the copy. Name one with --to DIR"),
-        (["--from", ".", "--redact", "--topic", "a"], "it takes no cluster"),
+        (["--from", ".", "--redact", "--topic", "a"], "leave out cluster"),
     ],
 )
 def test_contradictory_record_options_are_refused_with_the_fix(
