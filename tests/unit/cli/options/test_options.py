@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Grouped
 from ktui.cli.options.outward import metrics_file_option, on_event_option, with_event_command
 from ktui.execution.run.options import RunOptions
 
@@ -24,7 +24,7 @@ def _area(*, width: int, height: int) -> int:
 
 @click.command("draw")
 @click.option("--before", is_flag=True, help="First.")
-@grouped(
+@Grouped(
     "area",
     _area,
     {
@@ -42,6 +42,16 @@ def test_a_verb_gets_one_value_made_from_grouped_options() -> None:
     assert CliRunner().invoke(draw, ["--width", "3", "--after", "--height", "4"]).output == (
         "False 12 True\n"
     )
+
+
+def test_a_group_names_its_options_and_leaves_some_out_also_in_groups_within() -> None:
+    one, two, three = (click.option(f"--{name}") for name in ("one", "two", "three"))
+    outer = Grouped(
+        "outer", dict, {"inner": Grouped("inner", dict, {"one": one, "two": two}), "three": three}
+    )
+
+    assert outer.names == {"one", "two", "three"}
+    assert outer.without("two", "three").names == {"one"}
 
 
 def test_the_help_lists_grouped_options_in_their_order() -> None:

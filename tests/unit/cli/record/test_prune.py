@@ -397,7 +397,7 @@ def test_options_of_record_do_not_take_the_force_of_the_config_file(state: State
         (("--keep", "much"), "--keep: expected a size"),
         (("--older-than", "old"), "--older-than: expected a time"),
         (("--keep", "1GB", "--to", "there"), "ktui record prune --recordings DIR"),
-        (("--keep", "1GB", "--from", "."), "no limits"),
+        (("--keep", "1GB", "--from", "."), "leave out cluster, limits"),
     ],
 )
 def test_limits_of_record_that_cannot_be_meant_are_refused(
