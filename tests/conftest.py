@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
 from support import groups
+from support.golden import Golden
 from support.kafka.labs import SOON, Outage, a_lab
 
 _DURATIONS = Path(__file__).parent / "out" / "durations.json"
@@ -35,7 +36,14 @@ _TOO_SLOW = HealthCheck.too_slow
 """Is no fault of an example: the machine may be busy."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes golden files."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("update_golden") and os.environ.get("CI"):
+        raise pytest.UsageError("--update-golden would hide what CI is to find")
     if config.getoption("numprocesses", None) and config.getoption("update_snapshots"):
         raise pytest.UsageError(
             "--snapshot-update needs one process: with -n, pictures of other processes get lost"
@@ -161,6 +169,12 @@ def jbod_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def bootstrap(lab: Lab) -> str:
     """The bootstrap servers of `lab`."""
     return lab.bootstrap_servers
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The golden files beside the test."""
+    return Golden(request.path.parent, update=request.config.getoption("update_golden"))
 
 
 @pytest.fixture

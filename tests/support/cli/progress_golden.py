@@ -1,13 +1,12 @@
-"""What the verbs print of a run's progress for programs, kept in files: a contract.
+"""A run that has something in every field, as the verbs print it for programs: a contract.
 
-A field that is new, gone or renamed shows as a difference of these files. Then say so in the table
-of docs/progress.md, and write the files again: `python -m support.cli.progress_golden` in tests/.
+A field that is new, gone or renamed shows as a difference of the golden files. Then say so in the
+table of docs/progress.md, and write the files again: `pytest --update-golden`.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 
@@ -46,7 +45,6 @@ from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Misfit, Source,
 from support.cli.throttle_sandbox import throttled
 from support.journals.journals import CLUSTER, a_start, accepted, planned, started, step
 
-FOLDER = Path(__file__).parents[2] / "unit" / "cli" / "run" / "golden"
 _NOW = FIRST_MOMENT + timedelta(minutes=5)
 _OWNER = Holder(4711, "ops1", "ada", FIRST_MOMENT)
 
@@ -65,10 +63,10 @@ def printed() -> dict[str, str]:
     }  # fmt: skip
     engine = EngineTimes(up=True, since=FIRST_MOMENT, polled=_NOW)
     return {
-        "status.json": encode_record(details) + "\n",
-        "runs.json": encode_record(runs) + "\n",
-        "throttle.json": encode_record(throttle) + "\n",
-        "schedule.json": encode_record(schedule) + "\n",
+        "status": encode_record(details) + "\n",
+        "runs": encode_record(runs) + "\n",
+        "throttle": encode_record(throttle) + "\n",
+        "schedule": encode_record(schedule) + "\n",
         "metrics.prom": metrics_text(progress, engine),
     }
 
@@ -133,14 +131,3 @@ def _events() -> list[AnyRunEvent]:
 
 def _gate() -> ShutGate:
     return ShutGate(CLUSTER, FIRST_MOMENT, "ada@ops1 (1)", "stop all of run night")
-
-
-def main() -> None:
-    """Write the files."""
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in printed().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -18,8 +18,8 @@ from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.speed.shown import SpeedShown
-from support.cli.call_ktui import GOLDEN, assert_golden
 from support.cli.start_sandbox import PlanSandbox, StartSandbox, answer, check, cluster, found, plan
+from support.golden import ESTIMATED, FOLDER, Golden
 from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import a_cluster, tp
 
@@ -89,38 +89,43 @@ def test_the_page_says_what_each_verb_promises(verb: str) -> None:
     assert re.search(rf"\*\*`{verb}[ `]", INTENTS_PAGE_PAGE)
 
 
-def test_plan_check_prints_the_preview_itself(plan_sandbox: PlanSandbox) -> None:
+def test_plan_check_prints_the_preview_itself(plan_sandbox: PlanSandbox, golden: Golden) -> None:
     plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     file = plan_sandbox.plan(orders_0=(4, 2, 3, 5))
 
     result = check(file, "--json", "--steps")
 
     assert result.exit_code == 2
-    assert_golden("check", result.stdout, file)
+    golden.check_json("check", result.stdout.replace(file, "plan.json"), **ESTIMATED)
 
 
-def test_a_dry_run_prints_the_same_preview_with_its_batches(sandbox: StartSandbox) -> None:
+def test_a_dry_run_prints_the_same_preview_with_its_batches(
+    sandbox: StartSandbox, golden: Golden
+) -> None:
     sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     file = sandbox.plan(orders_0=(4, 2, 3))
 
     result = sandbox.start(file, "--dry-run", "--json", "--throttle", "10MB")
 
-    assert_golden("dry-run", result.stdout, file)
+    golden.check_json("dry-run", result.stdout.replace(file, "plan.json"), **ESTIMATED)
 
 
-def test_a_plan_that_is_made_comes_with_the_same_preview(plan_sandbox: PlanSandbox) -> None:
+def test_a_plan_that_is_made_comes_with_the_same_preview(
+    plan_sandbox: PlanSandbox, golden: Golden
+) -> None:
     plan_sandbox.cluster(cluster())
 
     result = plan("drain", "3", "--topics", "payments", "--max-moves", "1", "--json")
 
     assert result.exit_code == 3, result.output
-    assert_golden("drain", result.stdout, "drain-3.json")
+    golden.check_json("drain", result.stdout, **ESTIMATED)
 
 
-@pytest.mark.parametrize("name", ["check", "dry-run", "drain", "add"])
+@pytest.mark.parametrize("name", ["check", "dry-run", "drain", "../../run/golden/add"])
 def test_every_preview_has_the_keys_of_a_check(name: str) -> None:
-    shown = json.loads((GOLDEN / f"{name}.json").read_text())
-    keys = json.loads((GOLDEN / "check.json").read_text()).keys() - {"partitions"}
+    folder = Path(__file__).parent / FOLDER
+    shown = json.loads((folder / f"{name}.json").read_text())
+    keys = json.loads((folder / "check.json").read_text()).keys() - {"partitions"}
 
     assert keys <= shown.get("preview", shown).keys()
 

@@ -36,10 +36,11 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import TopicSpec
 from support.cli.call_ktui import Done, NamedCluster, call_ktui
-from support.cli.progress_golden import FOLDER, printed
+from support.cli.progress_golden import printed
 from support.cli.shell import owned_run
 from support.cli.start_sandbox import PlanSandbox
 from support.cli.throttle_sandbox import throttled
+from support.golden import FOLDER, Golden
 from support.journals.journals import a_start, accepted, over, owned, step, written
 from support.pipeline.report_facts import AT, RATE, insights, of_cluster
 from support.simulated.moving_clusters import a_cluster, move, wait
@@ -309,9 +310,10 @@ PRINTED = printed()
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_programs_read_of_a_run_is_what_the_file_has(name: str) -> None:
+def test_what_programs_read_of_a_run_is_what_the_file_has(name: str, golden: Golden) -> None:
     """If this fails, tests/support/cli/progress_golden.py explains what to do."""
-    assert PRINTED[name] == (FOLDER / name).read_text(encoding="utf-8")
+    check = golden.check if name == "metrics.prom" else golden.check_json
+    check(name, PRINTED[name])
 
 
 @pytest.mark.parametrize(
@@ -326,13 +328,14 @@ def test_what_programs_read_of_a_run_is_what_the_file_has(name: str) -> None:
 def test_each_verb_prints_the_fields_of_its_file_in_their_order(
     tmp_path: Path, verb: tuple[str, ...], name: str
 ) -> None:
+    kept_file = Path(__file__).parent / FOLDER / name
     state = StateDir(tmp_path / "state")
     run = state.create_run("drain")
     written(run.journal, [*throttled(), step(1), accepted(1)]).close()
 
     done = CliRunner().invoke(ktui, [*verb, "--json", "--state-dir", str(state.path)])
 
-    now, kept = json.loads(done.stdout), json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    now, kept = json.loads(done.stdout), json.loads(kept_file.read_text(encoding="utf-8"))
     assert list(now) == list(kept)
     for part in ("runs", "in_flight", "throttle", "schedule"):
         assert _fields(now.get(part)) == _fields(kept.get(part))
