@@ -1,4 +1,4 @@
-"""The same polls give the same tables in any files, pieces and copies."""
+"""The same polls give the same tables, by an independent implementation and by DuckDB too."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from bench.pipeline.same_rows import TABLES, check_same
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.manifest import NAME, decode
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.run import PipelineRequest
-from support.pipeline.lake_rows import Rows, assert_same, into_lake, piped, without, worked_out_of
+from support.pipeline.lake_rows import (
+    Rows,
+    assert_same,
+    into_lake,
+    lake_rows,
+    piped,
+    without,
+    worked_out_of,
+)
+from support.pipeline.report_lake import DrainedLake
 from support.pipeline.sparks import leave_stages_out, small_settings
 from support.pipeline_oracle.rows import tables_of
 from support.recordings.taped_runs import (
@@ -27,6 +38,7 @@ from support.recordings.taped_runs import (
     tapes_of,
     tapes_of_runs,
     with_garbage,
+    with_losses,
     write,
 )
 from support.recordings.wild_recordings import wild_tapes
@@ -206,3 +218,92 @@ def _current(lake: Path) -> dict[str, bytes]:
     parts = (part for table in decode(content).tables.values() for part in table.values())
     files = {file.path: (lake / file.path).read_bytes() for part in parts for file in part.files}
     return {NAME: content, **files}
+
+
+A_FEW = (range(6), range(16), range(30))
+"""Seeds of runs, of worlds with only foreign moves, and of wild ones."""
+A_FEW_MORE = (range(100, 102), range(100, 105), range(100, 110))
+THOUSAND = (range(100, 220), range(100, 480), range(100, 600))
+Seeds = tuple[Iterable[int], Iterable[int], Iterable[int]]
+
+
+def _recorded(seeds: Seeds) -> list[Tape]:
+    runs, worlds, wild = seeds
+    return [*tapes_of_runs(runs), *tapes_of(worlds), *wild_tapes(wild)]
+
+
+def _written(folder: Path, seeds: Seeds) -> None:
+    dice = random.Random("segments")  # noqa: S311 - a test's dice
+    for tape in _recorded(seeds):
+        write(folder, cut_at_random(tape, dice))
+
+
+def _written_with_losses(folder: Path, seeds: Seeds) -> None:
+    dice = random.Random("losses")  # noqa: S311 - a test's dice
+    for tape in _recorded(seeds):
+        write(folder, list(with_losses(cut_at_random(tape, dice), dice)))
+
+
+def _compare_with_oracle(spark: SparkSession, folder: Path) -> None:
+    made, expected = worked_out_of(spark, folder), tables_of(folder)
+    for name in expected:
+        assert_same(made[name], expected[name], name)
+
+
+def _assert_covered(folder: Path, least: int) -> None:
+    """Assert that the recordings covered every state and outcome."""
+    expected = tables_of(folder)
+    states = Counter(row["state"] for row in expected["states"])
+    moves = Counter(row["outcome"] for row in expected["moves"])
+    for state in ("adding", "catching up", "stalled", "in sync", "queued", "electing"):
+        assert states[state] >= least, states
+    assert states["between steps"] >= least, states
+    for outcome in ("done", "cancelled", "changed_elsewhere", "unknown", "rolled_back", "stopped"):
+        assert moves[outcome] >= least, moves
+
+
+def test_the_tables_of_random_recordings_whole_and_damaged_are_those_of_the_oracle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Both in one job; of the damaged ones, the tables hold what is whole."""
+    _written(tmp_path / "whole", A_FEW)
+    _assert_covered(tmp_path / "whole", least=5)
+    _written_with_losses(tmp_path / "damaged", A_FEW_MORE)
+
+    _compare_with_oracle(spark, tmp_path)
+
+
+@pytest.mark.soak
+def test_tables_of_a_thousand_random_recordings_match_the_oracle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _written(tmp_path, THOUSAND)
+    _assert_covered(tmp_path, least=50)
+    _compare_with_oracle(spark, tmp_path)
+
+
+@pytest.mark.soak
+def test_tables_of_damaged_recordings_hold_every_intact_line(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _written_with_losses(tmp_path, (range(100, 105), range(100, 115), range(100, 130)))
+    _compare_with_oracle(spark, tmp_path)
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_script_in_duckdb_makes_the_tables_of_the_lake_row_for_row(
+    drained_lake: DrainedLake, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    job = [sys.executable, "-m", "bench.pipeline.in_duckdb.job"]
+    subprocess.run([*job, str(drained_lake.recorded), str(made)], check=True, cwd=ROOT)
+
+    compared = check_same(drained_lake.first, made)
+
+    assert set(compared) == set(TABLES)
+    rows = lake_rows(drained_lake.first)
+    assert compared == {name: len(rows[name]) for name in TABLES}
+    with pytest.raises(SystemExit, match="not measured: "):
+        check_same(drained_lake.lake, made)  # which has another drain

@@ -1,26 +1,39 @@
-"""Recordings enter a lake: each line once, complete versions only, and only new data read."""
+"""Recordings enter a lake, rehearsals too: each line once, complete versions only."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from ktui.insights.insights import insights_in
+from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME, encode
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
+from ktui.pipeline.run.check import Findings, SparkQueries, check
+from ktui.pipeline.sql import DuckLake
+from ktui.pipeline.what_if.play import GridCell
+from support.cli.call_ktui import call_ktui
 from support.pipeline.lake_rows import assert_same, into_lake, lake_rows, looks, record, rows
+from support.pipeline.report_lake import DrainedLake, records_of
 from support.pipeline.sparks import leave_stages_out
 from support.pipeline_oracle.rows import tables_of
+from support.recordings.drained_recordings import MB, drained
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -250,3 +263,122 @@ def test_a_missing_lake_is_reported_with_the_command_that_makes_one(
 ) -> None:
     with pytest.raises(PipelineProblem, match="ktui pipeline run --lake"):
         Lake.open(spark, str(tmp_path))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    leave_stages_out(monkeypatch)
+    return tmp_path / "recorded"
+
+
+def checked(spark: SparkSession, folder: Path) -> Findings:
+    lake = folder.with_name("lake")
+    into_lake(spark, lake, folder)
+    return _checked(spark, lake)
+
+
+def _checked(spark: SparkSession, lake: Path) -> Findings:
+    """Check a lake by Spark and by DuckDB, which have to agree."""
+    found = check(SparkQueries(Lake.open(spark, str(lake))))
+    assert check(DuckLake.open(str(lake))) == found
+    return found
+
+
+def test_intact_recordings_lack_nothing(spark: SparkSession, drained_lake: DrainedLake) -> None:
+    found = _checked(spark, drained_lake.first)
+
+    assert not found.lost
+    assert (found.quarantined, found.copies, found.differing, found.gaps) == ({}, 0, 0, 0)
+    assert (found.segments, found.sessions, found.sessions_without_end) == (5, 5, 0)
+    assert found.rows["samples"] == len(records_of(drained_lake.first, SAMPLES))
+
+
+def test_damage_copies_gaps_and_clock_steps_are_counted(spark: SparkSession, folder: Path) -> None:
+    """One session with a gap of 97 s, a clock set back by an hour, and a damaged poll."""
+    first, *later = looks(4), *looks(3, from_s=100.0)
+    seen = [*first, *(msgspec.structs.replace(s, at=s.at - timedelta(hours=1)) for s in later)]
+    (segment,) = record(folder, iter(seen)).iterdir()
+    texts = gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
+    texts[-2] = texts[-2].replace(b"look", b"loop")
+    del texts[-1]  # the end
+    segment.write_bytes(gzip.compress(b"".join(texts)))
+    again = segment.with_name("again.jsonl.gz")
+    shutil.copy(segment, again)
+    again.write_bytes(gzip.compress(b"".join(texts[:4])))
+
+    found = checked(spark, folder)
+
+    assert found.lost
+    assert found.quarantined == {"its checksum is missing or wrong": 1}
+    assert (found.lines, found.copies, found.differing) == (7, 4, 0)
+    assert (found.gaps, found.longest_gap_ms) == (1, 97_000)
+    assert (found.clock_steps, found.largest_clock_step_ms) == (1, 3_600_000)
+    assert (found.sessions, found.sessions_without_end) == (1, 1)
+
+
+TWIN = """\
+title: A twin of prod
+cluster: {name: prod, brokers: 4, disk: 10GiB}
+topics:
+  orders: {replicas: [[1, 2, 3], [2, 3, 1]], size: 200MB}
+"""
+PLAN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 4]}]}
+RUN = "drain"
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of a run on a slow cluster, and of its rehearsal, of the same name, on a fast twin."""
+    folder = tmp_path_factory.mktemp("rehearsed")
+    plan, twin, recordings = folder / f"{RUN}.json", folder / "twin.yaml", folder / "recordings"
+    plan.write_text(json.dumps(PLAN), encoding="utf-8")
+    twin.write_text(TWIN, encoding="utf-8")
+    twins = ("--on", str(twin), "--rate", "40MB/s")
+    done = call_ktui("rehearse", str(plan), *twins, "--record", str(recordings))
+    assert done.returncode == 0, done.stderr
+    limits = Limits(replicas=1)
+    drained(recordings, sizes=[40 * MB], limits=limits, name=RUN, cluster="prod", net_in=4.0 * MB)
+    into_lake(spark, folder / "lake", recordings, asked=DerivedOptions((GridCell(limits),)))
+    return folder / "lake"
+
+
+def test_the_tables_have_it_under_the_id_of_its_twin(lake: Path) -> None:
+    moves = rows(lake, MOVES, ("cluster_id", "topic", "outcome"))
+
+    assert moves == [("prod", "t0", "done"), ("simulated-prod", "orders", "done")]
+
+
+def test_what_is_known_of_the_real_cluster_is_from_its_own_run_alone(lake: Path) -> None:
+    known = {each.cluster_id: each for each in insights_in(lake).clusters}
+
+    assert {of: (each.runs, each.moves) for of, each in known.items()} == {
+        "prod": (1, 1),
+        "simulated-prod": (1, 1),
+    }
+    real, simulated = known["prod"].prior, known["simulated-prod"].prior
+    assert real is not None
+    assert simulated is not None
+    assert real.replica_bytes_s.p90 < 5 * MB < 20 * MB < simulated.replica_bytes_s.p10
+
+
+def test_insights_and_reports_say_that_it_is_simulated(lake: Path, tmp_path: Path) -> None:
+    def report(*words: str) -> str:
+        page = tmp_path / "report.html"
+        where = ("--lake", str(lake), "--state-dir", str(tmp_path), "-o", str(page))
+        done = call_ktui("pipeline", "report", *where, *words)
+        assert done.returncode == 0, done.stderr
+        return page.read_text(encoding="utf-8")
+
+    insights = call_ktui("insights", "--lake", str(lake)).stdout
+    assert "cluster simulated-prod (simulated): 1 run" in insights
+    assert "cluster prod: 1 run" in insights
+    several = call_ktui("pipeline", "report", "--lake", str(lake), "--run", RUN)
+    assert f"2 runs are called {RUN}" in several.stderr
+    assert several.stderr.count("(simulated)") == 1
+    of_run = report("--run", RUN, "--cluster", "simulated-prod")
+    assert f"<h1>Run {RUN} (simulated)</h1>" in of_run
+    assert "on cluster simulated-prod (simulated), from" in of_run
+    assert "<h1>Cluster simulated-prod (simulated)</h1>" in report("--cluster", "simulated-prod")
+    of_prod = report("--cluster", "prod")
+    assert "<h1>Cluster prod</h1>" in of_prod
+    assert "(simulated)" not in of_prod

@@ -1,36 +1,47 @@
-"""The contents of the figures of a report, and what they leave out."""
+"""The contents of the figures of a report, over time too, and what they leave out."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import plotly.graph_objects as go
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.dataset import Dataset, dataset
 
 from ktui.pipeline.lake.records import (
+    InFlightCounts,
+    InflowRecord,
     Interval,
     JudgedStall,
     LogEndRecord,
+    MoveRecord,
     RateRecord,
     ReportFacts,
     Sample,
+    Span,
 )
+from ktui.pipeline.report.data.measures import bin_ms, binned, inflow
 from ktui.pipeline.report.figures import figure as names
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.forecasts import eta_figure, limits_words, what_if_figure
 from ktui.pipeline.report.figures.lanes import moves_figure, stalls_figure
 from ktui.pipeline.report.figures.overlay import with_overlay
-from ktui.pipeline.report.figures.rates import rates_figure
+from ktui.pipeline.report.figures.rates import brokers_figure, rates_figure
 from ktui.pipeline.report.figures.sizes import lag, lag_figure
+from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
 from ktui.pipeline.report.page.page import FIGURES, summary
 from ktui.progress.timeline import Cause
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
+from support.pipeline.report_lake import copying, dataset_of
 
 MB = 1_000_000
 EMPTY = ReportFacts(cluster_id="one", runs=(), of_run=False)
@@ -422,3 +433,216 @@ def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
 
 def test_the_span_of_a_report_ends_with_the_run() -> None:
     assert a_run(4).span == (BEGAN, BEGAN + 8 * MINUTE)
+
+
+ALL = pc.scalar(value=True)
+
+
+class _Samples:
+    """A lake of samples alone."""
+
+    def __init__(self, samples: Dataset) -> None:
+        self._samples = samples
+
+    def dataset(self, table: str) -> Dataset | None:
+        return self._samples if table == "samples" else None
+
+
+def _received(
+    samples: Iterable[Mapping[str, Any]], gaps: Sequence[Span] = ()
+) -> dict[tuple[int, int], float]:
+    """Return the bytes by broker and bar, in seconds, of bars of 5 s."""
+    found = binned(dataset_of("samples", samples), ALL, gaps, 5_000)
+    return {(one.broker, one.began // 1_000): one.bytes_in for one in found if one.bytes_in}
+
+
+def test_bytes_are_spread_over_the_time_between_two_readings() -> None:
+    assert _received([copying(4_000, 100), copying(8_000, 140)]) == {(4, 0): 30, (4, 5): 90}
+
+
+def test_only_what_a_replica_grew_while_it_was_added_is_copied() -> None:
+    already_there = copying(3_000, 50, adding=[], removing=[3])
+    not_yet_again = copying(3_000, 50, adding=[], removing=[])
+
+    assert _received([copying(1_000, 10), copying(2_000, 11), copying(3_000, 50)]) == {(4, 0): 120}
+    for between in (already_there, not_yet_again):
+        samples = [copying(1_000, 10), copying(2_000, 11), between, copying(4_000, 90)]
+        assert _received([*samples, copying(4_500, 91)]) == {(4, 0): 6}
+
+
+def test_what_was_truncated_skipped_or_read_long_ago_is_no_copy() -> None:
+    assert _received([copying(1_000, 10), copying(2_000, 9)]) == {}
+    assert _received([copying(1_000, 10), copying(2_000, 70, log_start=60)]) == {}
+    assert _received([copying(1_000, 10), copying(61_001, 70)]) == {}
+    assert _received([copying(1_000, 10), copying(2_000, 70, leader=None)]) == {}
+
+
+def test_what_grew_across_a_gap_in_the_recording_is_left_out() -> None:
+    samples = [copying(1_000, 10), copying(2_000, 11), copying(32_000, 90), copying(33_000, 91)]
+
+    assert _received(samples, [(2_000, 32_000)]) == {(4, 0): 3, (4, 30): 3}
+
+
+def test_partitions_and_topics_of_the_same_name_are_told_apart() -> None:
+    samples = [
+        copying(t, t + n, topic_id=topic_id, partition=n)
+        for t in (1_000, 2_000)
+        for n, topic_id in enumerate(("a", "b", None))
+    ]
+
+    assert _received(samples) == {(4, 0): 3 * 1_000 * 3}
+
+
+def test_a_bar_has_the_highest_throttle_that_was_seen_in_it() -> None:
+    rates = ((1_000, 7, 70), (2_000, 7, 90), (6_000, 7, 80), (6_000, 8, None))
+    samples = [
+        copying(t, 0, adding=[], rates=[{"broker": broker, "follower": rate, "leader": 1}])
+        for t, broker, rate in rates
+    ]
+
+    assert binned(dataset_of("samples", samples), ALL, (), 5_000) == [
+        InflowRecord(broker=7, began=0, follower_throttle=90),
+        InflowRecord(broker=7, began=5_000, follower_throttle=80),
+    ]
+
+
+def test_a_run_of_two_minutes_has_bars_of_seconds_however_much_moves() -> None:
+    one = dataset_of("samples", [copying(t, t) for t in range(0, 2 * MINUTE, 1_000)]).to_table()
+    place = one.schema.get_field_index("partition")
+    many = pa.concat_tables(
+        one.set_column(place, "partition", pa.array([n] * len(one), pa.int32()))
+        for n in range(1_000)
+    )
+    minutes = [InflowRecord(broker=4, began=t, bytes_in=1.0) for t in (0, MINUTE)]
+    bins = bin_ms(2 * MINUTE)
+
+    found = inflow(_Samples(dataset(many)), minutes, ALL, (), bins)
+
+    assert bins == 5_000
+    assert [bar.began for bar in found] == list(range(0, 2 * MINUTE, 5_000))
+    assert sum(bar.bytes_in or 0 for bar in found) == pytest.approx(1_000 * 119_000 * 3)
+
+
+_WAITED = (Interval(topic="t", partition=0, state="queued", began=BEGAN - MINUTE, ended=BEGAN),)
+
+
+def _move(partition: int, minutes: tuple[float, float]) -> MoveRecord:
+    began, ended = (BEGAN + int(minute * MINUTE) for minute in minutes)
+    return MoveRecord(
+        topic="t", partition=partition, began=began, ended=ended, outcome="done", steps=1
+    )
+
+
+def test_every_partition_is_counted_once_in_the_states() -> None:
+    found = drawn(states_figure(a_run(24)))
+
+    counts = [sum(of) for of in zip(*(trace["y"] for trace in found.traces), strict=True)]
+    assert set(counts) == {24}
+    assert (
+        found.says
+        == "At most 20 queued, 4 catching up, 1 stalled at a time. In the end 24 of 24 partitions"
+        " had ended."
+    )
+
+
+def test_a_move_unseen_for_a_while_is_still_counted() -> None:
+    facts = a_run(24)
+    seen = tuple(i for i in facts.intervals if i.state not in {"adding", "in sync"})
+
+    found = drawn(states_figure(msgspec.structs.replace(facts, intervals=seen)))
+
+    assert "no state seen" in [trace["name"] for trace in found.traces]
+    counts = [sum(of) for of in zip(*(trace["y"] for trace in found.traces), strict=True)]
+    assert set(counts) == {24}
+
+
+def test_a_partition_stopped_before_its_move_has_ended_but_a_queued_one_has_not() -> None:
+    facts = a_run(24)
+    until = facts.span[1] - MINUTE
+    stopped = Interval(
+        topic="payments", partition=5, state="queued", began=facts.span[0], ended=until
+    )
+    waits = Interval(
+        topic="payments", partition=6, state="queued", began=facts.span[0], ended=until, open=True
+    )
+    facts = msgspec.structs.replace(facts, intervals=(*facts.intervals, stopped, waits))
+
+    found = drawn(states_figure(facts))
+
+    assert next(trace["y"][-1] for trace in found.traces if trace["name"] == "ended") == 25
+    assert found.says.endswith("In the end 25 of 26 partitions had ended, after 24 moves in all.")
+
+
+def test_a_partition_that_moved_four_times_has_ended_once() -> None:
+    moves = tuple(_move(0, (10 * n, 10 * n + 5)) for n in range(4))
+    facts = ReportFacts(cluster_id="one", runs=(), of_run=False, moves=moves, intervals=_WAITED)
+
+    found = drawn(states_figure(facts))
+
+    ended = next(trace for trace in found.traces if trace["name"] == "ended")
+    between = [n for t, n in zip(ended["x"], ended["y"], strict=True) if t == BEGAN + 7 * MINUTE]
+    assert (max(ended["y"]), between) == (1, [1])
+    assert found.says.endswith("In the end 1 of 1 partition had ended, after 4 moves in all.")
+
+
+def test_peak_concurrency_is_drawn_against_the_limits_of_the_time() -> None:
+    facts = a_run(8)
+    peak = InFlightCounts(BEGAN + 61_500, 9, 31)
+    facts = msgspec.structs.replace(
+        facts, in_flight=tuple(sorted([*facts.in_flight, peak], key=lambda seen: seen.t))
+    )
+
+    found = drawn(concurrency_figure(facts))
+
+    traces = {trace["name"]: trace for trace in found.traces}
+    assert traces["limit of partitions"]["y"] == [4, 4, 6, 6, None, 6, 6]
+    assert traces["limit of replicas"]["y"] == [10, 10, 12, 12, None, 12, 12]
+    assert max(count for count in traces["replicas"]["y"] if count is not None) == 31
+    assert "31 replicas were under way at a time; the limits were changed 1 time" in found.says
+
+
+def test_no_limit_line_is_drawn_without_recorded_limits() -> None:
+    facts = msgspec.structs.replace(a_run(8), limits=())
+
+    found = drawn(concurrency_figure(facts))
+
+    assert [trace["name"] for trace in found.traces] == ["partitions", "replicas"]
+    assert "no limits of the run were recorded" in found.says
+
+
+def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() -> None:
+    minutes = tuple(
+        InflowRecord(broker=broker, began=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
+    )
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=minutes)))
+
+    strips = [found.layout[name] for name in found.layout if name.startswith("yaxis")]
+    assert [strip["title"]["text"] for strip in strips] == [f"broker {n}" for n in range(4, 12)]
+    assert len({tuple(strip["range"]) for strip in strips}) == 1
+    assert (
+        found.says == "Copies went into 11 brokers; broker 11 took in the most at a time, 11 MB/s."
+    )
+    assert "3 brokers that took in less left out" in found.caption
+
+
+def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> None:
+    minutes = [
+        InflowRecord(broker=4, began=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
+        for place, rate in ((0, 2_000_000), (1, 3_000_000), (3, 3_000_000))
+    ]
+    mixed = (minutes[2], minutes[0], minutes[1])
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=mixed)))
+
+    line = next(trace for trace in found.traces if trace["name"] == "throttle")
+    assert [(t - BEGAN) // MINUTE for t in line["x"]] == [0, 1, 1, 2, 3, 3, 4]
+    assert line["y"] == [2_000_000, 2_000_000, 3_000_000, 3_000_000, None, 3_000_000, 3_000_000]
+
+
+def test_a_throttle_far_above_the_copied_bytes_does_not_flatten_the_strips() -> None:
+    minute = InflowRecord(broker=4, began=BEGAN, bytes_in=60e6, follower_throttle=10**12)
+
+    found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), inflow=(minute,))))
+
+    assert found.layout["yaxis"]["range"][1] == pytest.approx(1.08e6)

@@ -1,4 +1,4 @@
-"""How long a run takes, whatever is copied and whatever is known."""
+"""How long a run takes, whatever is copied and known; rates of twins; advice for other limits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
+from ktui.insights.insights import limit_options, options_text
 from ktui.insights.prior import Prior, RateCurve, Spread
-from ktui.pacing.limits import Limits
+from ktui.pacing.limits import (
+    InternalOrder,
+    Limits,
+    Mode,
+    Order,
+    Shape,
+    default_limits,
+    parse_limits,
+)
 from ktui.pacing.situation import Situation, WantedPartition
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.pipeline.what_if.advice import advise
+from ktui.pipeline.what_if.play import GridCell, SimulatedCell
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
+from ktui.rehearsal.twin import Pace, twin_of
+from ktui.simulated.clock import FIRST_MOMENT
+from ktui.simulated.data.logs import EVERYWHERE, NOWHERE
+from ktui.simulated.layout import ClusterSpec, TopicSpec
+from ktui.simulated.scenario.file import SnapshotInfo
+from ktui.simulated.twin.brokers import BrokerLoads, broker_spec, rates_of
 from ktui.speed.answer import Source
 from ktui.speed.capacity import Capacity
 from ktui.speed.least_time import least_time
 from ktui.speed.simulate import RestOfRun, StepOverhead, simulate_rest_of_run
+from support.simulated.witness import DataPlane, data_plane
 
 MB = 10**6
 ALL_AT_ONCE = Limits()
@@ -144,3 +162,145 @@ def test_what_this_run_has_shown_overrides_earlier_runs(
     assert known.known
     assert known.under(NO_THROTTLE).takes(4, 1) == pytest.approx(rate * MB, rel=0.01)
     assert known.under(NO_THROTTLE).takes(5, 1) == pytest.approx(other * MB, rel=0.01)
+
+
+BROKERS = range(6)
+pairs = st.tuples(st.sampled_from(BROKERS), st.sampled_from(BROKERS)).filter(lambda p: p[0] != p[1])
+curves = st.none() | st.builds(
+    lambda most, half_at, share: Prior(
+        Spread(1.0, 1.0, 1.0, 1),
+        1.0,
+        RateCurve(most_bytes_s=most, half_at=half_at, most_at_once=4, throttled=share),
+        1,
+    ),
+    st.floats(1e6, 1e9),
+    st.floats(0.1, 20),
+    st.sampled_from((0.5, 0.6, 0.9)),
+)
+
+
+@given(
+    copies=st.lists(pairs, min_size=1, max_size=12),
+    prior=curves,
+    throttle=st.sampled_from((None, 3_000_000)),
+)
+def test_the_machines_of_a_twin_copy_as_fast_as_forecasts_expect(
+    copies: list[tuple[int, int]], prior: Prior | None, throttle: int | None
+) -> None:
+    forecast = Capacity(prior).under(ThrottleRates(throttle))
+    load = forecast.load(copies)
+    plane = _twin(prior, [leader for leader, _ in copies])
+    tps = [TopicPartition("t", number) for number in range(len(copies))]
+    if throttle is not None:
+        plane.replication.set_throttled_replicas("t", followers=EVERYWHERE, leaders=NOWHERE)
+        for broker in BROKERS:
+            plane.replication.set_throttle_rates(broker, follower=throttle, leader=None)
+    for tp, (_, broker) in zip(tps, copies, strict=True):
+        plane.add(tp, broker)
+
+    for tp, pair in zip(tps, copies, strict=True):
+        expected = forecast.of_copy(pair, load)
+        assert plane.replication.rate(tp, pair[1]) == pytest.approx(expected, rel=0.01)
+
+
+def _twin(prior: Prior | None, leaders: list[int]) -> DataPlane:
+    """Return the usual twin of a cluster of which this is known, at rest."""
+    rates = rates_of(prior)
+    loads = BrokerLoads({}, {}, {})
+    brokers = tuple(
+        broker_spec(b, rack=None, log_dirs=None, configs={}, loads=loads, rates=rates)
+        for b in BROKERS
+    )
+    topic = TopicSpec(name="t", replicas=tuple((b,) for b in leaders), bytes_each=10**12)
+    info = SnapshotInfo(cluster="prod", taken=FIRST_MOMENT, rates=rates)
+    spec = twin_of("prod", ClusterSpec(brokers=brokers), info).cluster(Pace.USUAL)
+    return data_plane(topic, brokers=spec.brokers)
+
+
+TIMES = st.integers(1, 40).map(lambda n: 10.0 * n)
+CELLS = st.builds(
+    SimulatedCell,
+    cell=st.builds(GridCell, st.builds(Limits, partitions=st.integers(1, 50))),
+    own=st.just(False),  # noqa: FBT003 - Hypothesis' own signature
+    predicted_s=TIMES,
+    low_s=TIMES,
+    high_s=TIMES,
+    partitions_at_once=st.integers(1, 3),
+    peak_extra_replicas=st.integers(0, 3),
+    batches=st.just(1),
+    broker_bytes_s=st.sampled_from([1e6, 1.01e6, 2e6]),
+    actual_s=st.none(),
+    beyond=st.lists(st.sampled_from(["more", "faster"]), max_size=1).map(tuple),
+)
+
+
+@given(
+    cells=st.lists(CELLS, min_size=1, max_size=6),
+    took_s=st.none() | TIMES,
+    window_s=st.none() | TIMES,
+)
+def test_advised_limits_were_recorded_and_gain_time_or_have_less_at_once(
+    cells: list[SimulatedCell], took_s: float | None, window_s: float | None
+) -> None:
+    own = cells[0] = msgspec.structs.replace(cells[0], own=True, actual_s=took_s)
+
+    advice = advise(cells, window_s)
+
+    assert advice.reason
+    if own.beyond:
+        assert advice.place is None
+        assert advice.record is not None
+    if advice.place is None:
+        return
+    chosen = cells[advice.place]
+    less = (
+        chosen.partitions_at_once < own.partitions_at_once
+        or chosen.peak_extra_replicas < own.peak_extra_replicas
+        or chosen.broker_bytes_s < own.broker_bytes_s
+    )
+    faster = chosen.predicted_s < own.predicted_s and chosen.predicted_s < (took_s or own.high_s)
+    fits_alone = window_s is not None and chosen.high_s <= window_s < own.high_s
+    assert not chosen.own
+    assert not chosen.beyond
+    assert less or faster or fits_alone
+    assert window_s is None or chosen.high_s <= window_s
+
+
+COUNTS = st.none() | st.integers(1, 10_000)
+SIZES = st.none() | st.integers(1, 2**40)
+OF_BOTH = st.sampled_from(Order).filter(lambda order: order is not Order.LONG_FIRST)
+COMMON = {
+    "replicas": COUNTS, "partitions": COUNTS, "leader_movements": COUNTS,
+    "replica_movements": COUNTS, "per_broker": COUNTS, "per_leader": COUNTS,
+    "cuts_per_minute": COUNTS, "bytes_in_flight": SIZES, "bytes_per_broker": SIZES,
+    "mode": st.sampled_from(Mode), "order": st.sampled_from(Order),
+}  # fmt: skip
+LIMITS = st.builds(
+    Limits,
+    **COMMON,
+    extra_replicas=COUNTS,
+    cut_together=COUNTS,
+    internal=st.sampled_from(InternalOrder),
+) | st.builds(Limits, **{**COMMON, "order": OF_BOTH}, shape=st.just(Shape.KIP_435))
+RATES = st.builds(ThrottleRates, st.none() | st.integers(1, 10**10))
+
+
+@given(limits=LIMITS | st.just(default_limits()), throttle=RATES)
+def test_the_options_typed_after_ktui_start_give_the_limits_and_the_throttle(
+    limits: Limits, throttle: ThrottleRates
+) -> None:
+    words = options_text(limit_options(limits), throttle.typed).split()
+    given_options = dict(zip(words[::2], words[1::2], strict=True))
+
+    rates = parse_throttle_rates(given_options.pop("--throttle", "none"))
+
+    assert rates == throttle
+    assert parse_limits(given_options, default_limits(given_options)) == limits
+
+
+def test_options_of_the_insights_file_survive_its_json() -> None:
+    options = limit_options(Limits(partitions=4, bytes_per_broker=None))
+
+    assert options["partitions"] == 4
+    assert options["replicas"] is None
+    assert msgspec.json.decode(msgspec.json.encode(options), type=dict) == options

@@ -1,20 +1,25 @@
-"""Whatever was recorded, the report counts each partition and each byte once."""
+"""Lakes and their reports: each row counted once, few files, and only what new lines change."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter as Counts
 from itertools import pairwise
+from math import log, log2
 
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, with_contemporaries
+from ktui.pipeline.lake.growing import versions_to_merge
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.report.data.marks import idle_spans
 from ktui.pipeline.report.data.measures import bin_ms, binned
 from ktui.pipeline.report.figures.figure import Counter, grid, held, outside
 from ktui.pipeline.report.figures.states import ended_spans, peaks
+from ktui.pipeline.united_times import Time, united
 from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)
@@ -166,3 +171,164 @@ def test_every_byte_that_a_replica_grew_is_in_the_bins_once(
 def test_bins_are_few_and_as_short_as_that_allows(length_ms: int) -> None:
     assert length_ms / bin_ms(length_ms) <= 90 or bin_ms(length_ms) == 24 * HOUR
     assert bin_ms(length_ms) == 5_000 or length_ms / bin_ms(length_ms) > 20
+
+
+SPAN_TIMES = st.integers(0, 60)
+RUNS = st.lists(st.sampled_from(["drain@1", "drain@2", "grow@1"]), max_size=2, unique=True)
+
+
+@st.composite
+def a_span(draw: st.DrawFn) -> SessionSpan:
+    first, offset = draw(SPAN_TIMES), draw(SPAN_TIMES)
+    return SessionSpan(
+        draw(st.sampled_from(["prod", "test"])),
+        draw(st.sampled_from("abcdefgh")),
+        first,
+        first + draw(st.integers(0, 8)),
+        offset,
+        offset + draw(st.integers(0, 2)),
+        tuple(sorted(draw(RUNS))),
+        tuple(sorted(draw(st.lists(st.sampled_from(["1", "2"]), max_size=2, unique=True)))),
+    )
+
+
+SESSION_SPANS = st.lists(a_span(), min_size=1, max_size=12)
+
+
+def meet(one: SessionSpan, other: SessionSpan) -> bool:
+    same = one.cluster_id == other.cluster_id
+    return same and one.first_t <= other.last_t and other.first_t <= one.last_t
+
+
+@given(SESSION_SPANS)
+def test_a_session_spans_all_of_its_lines_whatever_they_come_with(spans: list[SessionSpan]) -> None:
+    joined = join_spans(spans)
+
+    assert joined.keys() == {span.key for span in spans}
+    for span in spans:
+        of = joined[span.key]
+        assert of.first_t <= span.first_t
+        assert span.last_t <= of.last_t
+        assert {*span.run_ids} <= {*of.run_ids}
+        assert {*span.versions} <= {*of.versions}
+
+
+@given(SESSION_SPANS, st.randoms(use_true_random=False))
+def test_sessions_of_the_same_time_are_found(spans: list[SessionSpan], dice: random.Random) -> None:
+    all_spans = join_spans(spans)
+    chosen = {key for key in all_spans if dice.random() < 0.3}
+
+    found = with_contemporaries(chosen, all_spans)
+
+    assert found == chosen | {
+        key
+        for key, span in all_spans.items()
+        if any(meet(span, all_spans[each]) for each in chosen)
+    }
+
+
+@given(SESSION_SPANS, st.randoms(use_true_random=False))
+def test_new_lines_touch_what_they_shadow_and_what_shadows_that_and_the_same_runs(
+    spans: list[SessionSpan], dice: random.Random
+) -> None:
+    all_spans = join_spans(spans)
+    new = {key for key in all_spans if dice.random() < 0.3}
+
+    touched = touched_by(new, all_spans)
+
+    around = with_contemporaries(with_contemporaries(new, all_spans), all_spans)
+    sharing = {
+        key
+        for key, span in all_spans.items()
+        for each in new
+        if each[0] == key[0] and {*all_spans[each].run_ids} & {*span.run_ids}
+    }
+    assert touched == around | sharing
+
+
+MOMENTS = st.integers(0, 200)
+
+
+@st.composite
+def a_time(draw: st.DrawFn) -> Time:
+    first = draw(MOMENTS)
+    return first, draw(st.none() | st.integers(first, first + 20))
+
+
+def covers(times: list[Time], t: int) -> bool:
+    return any(first <= t and (last is None or t <= last) for first, last in times)
+
+
+@given(st.lists(a_time(), max_size=30), st.integers(1, 5))
+def test_few_times_cover_many(times: list[Time], most: int) -> None:
+    found = united(times, most)
+
+    assert len(found) <= most
+    assert all(covers(found, t) for t in range(230) if covers(times, t))
+
+
+@given(st.lists(a_time(), max_size=30))
+def test_nothing_else_is_covered_where_times_are_few(times: list[Time]) -> None:
+    found = united(times, 30)
+
+    assert all(covers(times, t) for t in range(230) if covers(found, t))
+    assert all(last is not None and last < first for (_, last), (first, _) in pairwise(found))
+
+
+ROWS = st.lists(st.integers(1, 10_000), min_size=1, max_size=60)
+
+
+class GrowingLake:
+    """The versions of a lake to which rows are added, and how often each row was written again."""
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[str, list[int]]] = []
+        """The name of each, and the additions whose rows it has."""
+        self.written_again: list[int] = []
+        self._rows: list[int] = []
+
+    def add(self, rows: int) -> None:
+        """Add rows, with nothing that has to be merged."""
+        sizes = [(name, sum(self._rows[n] for n in of)) for name, of in self.versions]
+        merged = versions_to_merge(sizes, (), rows)
+        held = [n for name, of in self.versions if name in merged for n in of]
+        self.versions = [each for each in self.versions if each[0] not in merged]
+        for n in held:
+            self.written_again[n] += 1
+        self._rows.append(rows)
+        self.written_again.append(0)
+        self.versions.append((f"{len(self._rows):06}", [*held, len(self._rows) - 1]))
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return sum(self._rows)
+
+
+def grown(additions: list[int]) -> GrowingLake:
+    lake = GrowingLake()
+    for rows in additions:
+        lake.add(rows)
+    return lake
+
+
+def test_after_fifty_equal_additions_there_are_at_most_eight_folders() -> None:
+    assert len(grown([1_000] * 50).versions) <= 8
+
+
+@given(ROWS)
+def test_folders_and_rewrites_grow_with_the_logarithm_of_the_rows(additions: list[int]) -> None:
+    lake = grown(additions)
+
+    assert len(lake.versions) <= log2(lake.total) + 1
+    assert max(lake.written_again) <= log(lake.total, 1.5) + 1
+
+
+@given(ROWS, st.data())
+def test_versions_with_changed_rows_are_always_merged(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    versions = [(f"{n:06}", rows) for n, rows in enumerate(sizes)]
+    needed = data.draw(st.sets(st.sampled_from([name for name, _ in versions])))
+
+    assert needed <= versions_to_merge(versions, needed, 0) <= {name for name, _ in versions}

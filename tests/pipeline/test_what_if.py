@@ -1,18 +1,116 @@
-"""Tables derived in a lake: forecasts against the truth, other limits, insights."""
+"""Forecasts against the truth, and what-if: runs driven, throttled and tested."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from pyspark.sql import Row
+from msgspec.structs import astuple
+from pyspark.sql import Row, SparkSession
 
 from ktui.insights.insights import insights_in
 from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.tables import RATES, RUNS, WHAT_IF
+from ktui.pipeline.what_if.model import HeldOutTests
+from ktui.pipeline.what_if.table import _tested, held_out_tests
 from support.pipeline.report_lake import SIZES, DrainedLake, records_of
+from support.recordings.drained_recordings import MB
+
+DRIVEN = "driven@1"
+
+
+@pytest.fixture(scope="module")
+def rates(drained_lake: DrainedLake) -> list[Row]:
+    found = records_of(drained_lake.first, RATES, run_id=DRIVEN)
+    return sorted(found, key=lambda row: row.entry)
+
+
+def test_the_run_has_its_promises_and_how_it_kept_them(drained_lake: DrainedLake) -> None:
+    (run,) = records_of(drained_lake.first, RUNS, run_id=DRIVEN)
+
+    assert run.objective == "load<8"
+    assert (run.windows, run.kept) == (3, 3)
+    assert run.late_ms == run.ended_t - run.by_t < 0
+
+
+def test_changes_of_the_rate_are_counted_as_its_rates_are_listed(
+    drained_lake: DrainedLake, rates: list[Row]
+) -> None:
+    (run,) = records_of(drained_lake.first, RUNS, run_id=DRIVEN)
+    in_force = [(row.bytes_s, row.brokers) for row in rates]
+
+    assert run.rate_changes == sum(one != other for one, other in pairwise(in_force)) > 1
+
+
+def test_each_rate_has_the_promise_that_chose_it(rates: list[Row]) -> None:
+    assert {row.chosen_by for row in rates} == {"objective", "by"}
+    figures = [row.figure for row in rates if row.kind == "rate_held"]
+    assert figures == [1.0, 2.0]
+    assert [row.late for row in rates if row.kind == "rate_chosen"][:2] == [True, False]
+
+
+def test_the_run_as_it_was_is_predicted_with_the_rates_that_it_had(
+    drained_lake: DrainedLake,
+) -> None:
+    rows = records_of(drained_lake.first, WHAT_IF, run_id=DRIVEN)
+    (own,) = (row for row in rows if row.own)
+
+    assert own.driven_by == "by, objective"
+    assert own.predicted_s == pytest.approx(own.actual_s, rel=0.15)
+    assert own.by_s == pytest.approx(60, abs=2)
+    assert {row.throttle for row in rows if not row.own} == {"none", "10MB", "3MB"}
+
+
+_ROWS = "cluster_id string, own boolean, error_held_out double"
+
+
+def test_each_cluster_has_the_errors_of_its_own_runs_in_its_ranges(spark: SparkSession) -> None:
+    rows = [("a", True, 0.25), ("a", True, -0.5), ("a", False, 9.0), ("a", True, None)]
+    rows += [("b", True, -1.0), ("b", True, None)]
+    rows += [("c", True, n / 10) for n in range(11)]
+
+    found = _tested(spark.createDataFrame(rows, _ROWS)).collect()
+
+    tests = {row.cluster_id: held_out_tests(row.asDict()) for row in found}
+    assert len(found) == len(rows)
+    assert {cluster: astuple(each) for cluster, each in tests.items()} == {
+        "a": pytest.approx((2, 0.8, 2.0)),
+        "b": astuple(HeldOutTests()),
+        "c": pytest.approx((11, 1 / 1.9, 1 / 1.1)),
+    }
+
+
+@pytest.fixture(scope="module")
+def played(drained_lake: DrainedLake) -> dict[str, Row]:
+    """How the run is foretold with four partitions at once, by throttle."""
+    rows = records_of(drained_lake.first, WHAT_IF, run_id="throttled@1")
+    return {row.throttle: row for row in rows if '"partitions":4' in row.limits and not row.own}
+
+
+def test_an_unthrottled_what_if_uses_the_default_rate_after_only_throttled_runs(
+    played: dict[str, Row],
+) -> None:
+    free, throttled = played["none"], played["3MB"]
+    assert free.broker_bytes_s == pytest.approx(50 * MB * 4 / 3)  # two copies at once
+    assert free.predicted_s < throttled.predicted_s / 2
+
+
+def test_a_throttled_what_if_predicts_the_rate_that_the_throttle_allows(
+    played: dict[str, Row],
+) -> None:
+    assert played["3MB"].broker_bytes_s == pytest.approx(3 * MB, rel=0.1)
+
+
+def test_insights_relate_copies_to_each_throttle_while_it_was_in_force(
+    drained_lake: DrainedLake,
+) -> None:
+    derived = insights_in(drained_lake.first).of("c")
+    assert derived is not None
+    assert derived.prior is not None
+    assert derived.prior.curve.throttled == pytest.approx(1.0, abs=0.05)
 
 
 def test_the_backtest_compares_the_forecasts_of_a_run_with_its_end(
