@@ -24,10 +24,9 @@ import msgspec
 
 from ktui.max_min import max_min_rates
 from ktui.planning.throttle_rates import WINDOW_S
-from ktui.simulated.data.channels import Channel, TideFactors, TrafficMoment
+from ktui.simulated.data.flows import Channel, TideFactors, TopicLogs, TrafficMoment
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import TopicLogs
 from ktui.simulated.data.replication import SharingFactory
 from ktui.simulated.data.sharing import Sharing
 

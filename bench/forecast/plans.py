@@ -38,10 +38,9 @@ from ktui.progress.timeline import Progress
 from ktui.recording.lines import RunLine
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.data.channels import TideFactors, TrafficMoment
+from ktui.simulated.data.flows import TideFactors, TopicLogs, TrafficMoment
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import TopicLogs
 from ktui.simulated.data.replication import SharingFactory
 from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec

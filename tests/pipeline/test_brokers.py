@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
-from ktui.pipeline.tables.evidence import brokers
 from ktui.pipeline.tables.listings import listed_samples, rate_pairs
+from ktui.pipeline.tables.moves import brokers
 from support.pipeline.lake_rows import documented
 from support.pipeline.sampled import Row, ScriptedRun, moment, ms, resting, sample
 

@@ -22,8 +22,7 @@ from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
-from ktui.pipeline.run.check import check
-from ktui.pipeline.sql import DuckLake
+from ktui.pipeline.sql import DuckLake, check
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_rows import into_lake, looks, record, rows
 from support.recordings.recordings import put_faulty, summed, unsummed

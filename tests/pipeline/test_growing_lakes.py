@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.lake import growing
+from ktui.pipeline.lake import lake as growing
 from ktui.pipeline.lake.lake import Lake, write_parquet
 from ktui.pipeline.lake.manifest import Manifest
 from ktui.pipeline.lake.sizing import LARGE_BYTES, runs_small

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast import insights
 from ktui.pipeline.forecast.insights import eta_errors
-from ktui.pipeline.tables.evidence import stalls_with_cause
+from ktui.pipeline.tables.moves import stalls_with_cause
 
 _STATES = (
     "cluster_id string, topic string, topic_id string, partition int, listing long, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.tables.evidence import intakes
+from ktui.pipeline.tables.moves import intakes
 
 PAIRS = """cluster_id string, broker int, leader int, read_t bigint, throttle bigint, ms bigint,
     messages bigint, begun boolean, message_bytes double"""

@@ -25,8 +25,7 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME, encode
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
-from ktui.pipeline.run.check import Findings, SparkQueries, check
-from ktui.pipeline.sql import DuckLake
+from ktui.pipeline.sql import DuckLake, Findings, SparkQueries, check
 from ktui.pipeline.what_if.play import GridCell
 from support.cli.call_ktui import call_ktui
 from support.pipeline.lake_rows import assert_same, into_lake, lake_rows, looks, record, rows

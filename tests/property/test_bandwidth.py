@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.max_min import max_min_rates
-from ktui.simulated.data.channels import Channel
-from ktui.simulated.data.logs import EVERYWHERE, NOWHERE, Flow, Log
+from ktui.simulated.data.flows import EVERYWHERE, NOWHERE, Channel, Flow, Log
 from ktui.simulated.data.replication import FlowEvent
 from ktui.simulated.layout import Tide
 from support.simulated.witness import MB, DataPlane, broker, data_plane, topic

@@ -25,7 +25,7 @@ from ktui.pipeline.what_if.play import GridCell, SimulatedCell
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.simulated.clock import FIRST_MOMENT
-from ktui.simulated.data.logs import EVERYWHERE, NOWHERE
+from ktui.simulated.data.flows import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import SnapshotInfo
 from ktui.simulated.twin.brokers import BrokerLoads, broker_spec, rates_of

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, with_contemporaries
-from ktui.pipeline.lake.growing import versions_to_merge
+from ktui.pipeline.lake.lake import versions_to_merge
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.report.data.marks import idle_spans
 from ktui.pipeline.report.data.measures import bin_ms, binned

@@ -14,13 +14,12 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.planning.intents.drain import drain, shed, swap
+from ktui.planning.intents.drain import drain, replication_factor, shed, swap
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Why, Wishes
 from ktui.planning.intents.placement import Rule, Strategy, placement
 from ktui.planning.intents.placing import rack_repair
-from ktui.planning.intents.rack_repair import replication_factor
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.replication_factor import BrokerPool

@@ -16,7 +16,7 @@ from ktui.simulated import layout
 from ktui.simulated.clock import CallSchedule, ScheduledCall
 from ktui.simulated.controller.controller import ELECTIONS, Controller
 from ktui.simulated.controller.records import RecordChange, Registration
-from ktui.simulated.data.logs import EVERYWHERE, ThrottledReplicas
+from ktui.simulated.data.flows import EVERYWHERE, ThrottledReplicas
 from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
 from ktui.simulated.groups import Groups
 from ktui.simulated.layout import ClusterSpec, Machines, OutsideEvent, Power, TopicSpec

@@ -19,7 +19,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.core import SimulatedCore
-from ktui.simulated.data.logs import Log
+from ktui.simulated.data.flows import Log
 
 Z99 = 2.326  # the 99th percentile of a normal distribution, in standard deviations from its mean
 _STEEPNESS = 4

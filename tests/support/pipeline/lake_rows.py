@@ -25,7 +25,7 @@ from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.sql import DuckLake
-from ktui.pipeline.tables.all import Shared, derived_tables
+from ktui.pipeline.tables.patch import Shared, derived_tables
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.simulated.observations import START, a_move, an_observation

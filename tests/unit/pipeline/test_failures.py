@@ -17,8 +17,9 @@ from pyspark import SparkContext
 
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
 from ktui.insights.prior import RateCurve
-from ktui.pipeline.forecast import backtest, replay
+from ktui.pipeline.forecast import replay
 from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
+from ktui.pipeline.run import replays
 from ktui.pipeline.spark.master import error_sentence
 from ktui.pipeline.spark.session import SparkProgress
 from ktui.pipeline.tables import runs
@@ -191,9 +192,9 @@ def test_a_session_that_fails_to_fold_has_no_forecasts_and_raises_nothing(
 
 
 def test_each_row_of_a_replay_has_what_its_table_requires() -> None:
-    rows = backtest._replayed(segments_of_a_session()).to_pylist()
-    assert {kind for row in rows for kind in backtest._KINDS if row[kind]} == {*backtest._KINDS}
-    for kind, table in backtest._KINDS.items():
+    rows = replays._replayed(segments_of_a_session()).to_pylist()
+    assert {kind for row in rows for kind in replays._KINDS if row[kind]} == {*replays._KINDS}
+    for kind, table in replays._KINDS.items():
         of_kind = [row[kind] for row in rows if row[kind] is not None]
         required = [field.name for field in table.schema if not field.nullable]
         assert all(row[name] is not None for row in of_kind for name in required), kind
@@ -201,7 +202,7 @@ def test_each_row_of_a_replay_has_what_its_table_requires() -> None:
 
 def test_a_damaged_state_stops_no_other_session() -> None:
     table = segments_of_a_session().set_column(2, "state", [[b"damaged"]])
-    assert not backtest._replayed(table).num_rows
+    assert not replays._replayed(table).num_rows
 
 
 def segments_of_a_session() -> pa.Table:
@@ -216,7 +217,7 @@ def segments_of_a_session() -> pa.Table:
 
 
 def forecasts(table: pa.Table) -> int:
-    rows = backtest._replayed(table).to_pylist()
+    rows = replays._replayed(table).to_pylist()
     return sum(row["forecast"] is not None for row in rows)
 
 

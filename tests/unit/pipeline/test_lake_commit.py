@@ -27,9 +27,9 @@ from ktui.pipeline.forecast.replay import (
 )
 from ktui.pipeline.ingest.segments import with_checksums, without_copies
 from ktui.pipeline.lake.files import FileState, ListedFile, LocalFiles, local_path
-from ktui.pipeline.lake.footer import Footer, check_nulls, footer_of
 from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
+from ktui.pipeline.lake.schema import Footer, check_nulls, footer_of
 from ktui.pipeline.lake.sizing import Sizing
 from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.report.data.lake import ArrowLake

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.planning.striped_placement import (
+from ktui.planning.replication_factor import (
     BrokerRacks,
     PlacementProblem,
     TopicSize,

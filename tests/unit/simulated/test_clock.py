@@ -16,7 +16,7 @@ from ktui.simulated.clock import FIRST_MOMENT, ScaledClock, VirtualClock
 from ktui.simulated.controller.altering import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import rules_of
 from ktui.simulated.controller.records import Registration
-from ktui.simulated.data.channels import SLOT_S, TideFactors
+from ktui.simulated.data.flows import SLOT_S, TideFactors
 from ktui.simulated.layout import VERSIONS, Tide
 
 

@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.broker import FutureReplica, ReplicaDir
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.throttle_rates import WINDOW_S
-from ktui.simulated.data.logs import EVERYWHERE, NOWHERE, ThrottledReplicas
+from ktui.simulated.data.flows import EVERYWHERE, NOWHERE, ThrottledReplicas
 from ktui.simulated.data.replication import CaughtUp
 from support.simulated.witness import MB, DataPlane, broker, data_plane, topic
 

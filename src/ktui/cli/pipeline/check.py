@@ -15,8 +15,7 @@ from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.lake import Lake
-from ktui.pipeline.run.check import Findings, SparkQueries, check
-from ktui.pipeline.sql import DuckLake
+from ktui.pipeline.sql import DuckLake, Findings, SparkQueries, check
 from ktui.quantities import as_count, as_duration
 
 LINES_LOST = 3  # the exit code if recorded lines are missing from the tables

@@ -23,7 +23,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
-from ktui.planning.striped_placement import PlacementProblem
+from ktui.planning.replication_factor import PlacementProblem
 
 LONG = range(-(2**63), 2**63)  # the numbers that the tool reads
 _NUMBER = re.compile(r"[+-]?\d{1,100}")

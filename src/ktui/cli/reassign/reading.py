@@ -29,7 +29,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
-from ktui.planning.striped_placement import place_topics, topic_sizes, usable_racks
+from ktui.planning.replication_factor import place_topics, topic_sizes, usable_racks
 
 _FRESH_WITHIN_S = 5.0
 

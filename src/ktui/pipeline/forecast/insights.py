@@ -25,8 +25,8 @@ from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS
-from ktui.pipeline.tables.evidence import rate_of_class
-from ktui.pipeline.tables.windows import fetch_all
+from ktui.pipeline.tables.listings import fetch_all
+from ktui.pipeline.tables.moves import rate_of_class
 from ktui.recording.lines import from_wall_ms
 
 TELLING_S = 5.0  # forecasts closer to the end do not count: nobody cares how far off they are

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from ktui.durable import sync_folder, write_whole
 from ktui.inputfile import Unreadable, expand_home
 from ktui.pipeline.errors import LakeLocked, PipelineProblem
-from ktui.pipeline.lake.footer import Footer, footer_of, hadoop_footer_of
 from ktui.pipeline.lake.manifest import DataFile, Manifest, check_files
+from ktui.pipeline.lake.schema import Footer, footer_of, hadoop_footer_of
 from ktui.recording.segments import open_recording_file
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -1,10 +1,14 @@
-"""The description of tables: typed columns with units, and a check that an input has them."""
+"""Tables: typed columns with units, checks that an input has them, and counts of rows and nulls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 from msgspec import inspect
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
@@ -22,6 +26,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from ktui.pipeline.errors import PipelineProblem
 
 TEXT, LONG, INT, DOUBLE = StringType(), LongType(), IntegerType(), DoubleType()
 BOOLEAN, MOMENT, DAY = BooleanType(), TimestampType(), DateType()
@@ -136,3 +142,60 @@ def _column(field: StructField) -> Column:
     if not isinstance(field.dataType, ArrayType | MapType):
         value = value.cast(field.dataType)
     return value.alias(field.name, metadata=field.metadata or {})
+
+
+class Footer(msgspec.Struct, frozen=True):
+    """What the footer of a file says."""
+
+    rows: int
+    nulls: Mapping[str, int]  # by column; columns of arrays, maps and structs are left out
+
+
+def footer_of(path: Path) -> Footer:
+    """Read the footer of a file on this machine."""
+    found = pq.read_metadata(path)
+    groups = (found.row_group(number) for number in range(found.num_row_groups))
+    columns = (group.column(at) for group in groups for at in range(found.num_columns))
+    known = (
+        (column.path_in_schema, column.statistics.null_count)
+        for column in columns
+        if column.statistics is not None and column.statistics.has_null_count
+    )
+    return Footer(found.num_rows, _summed(known))
+
+
+def hadoop_footer_of(jvm: Any, path: Any, conf: Any) -> Footer:
+    """Read the footer of a file, a Hadoop `Path`, by Spark's Hadoop client."""
+    hadoop = jvm.org.apache.parquet.hadoop
+    reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, conf))
+    try:
+        blocks = list(reader.getFooter().getBlocks())
+        columns = [column for block in blocks for column in block.getColumns()]
+        known = ((each.getPath().toDotString(), _nulls(each.getStatistics())) for each in columns)
+        return Footer(sum(block.getRowCount() for block in blocks), _summed(known))
+    finally:
+        reader.close()
+
+
+def check_nulls(table: Table, footers: Iterable[Footer]) -> None:
+    """Raise PipelineProblem, which names it, for a null in a column that allows none."""
+    needed = {field.name for field in table.schema if not field.nullable}
+    for footer in footers:
+        for name in needed & footer.nulls.keys():
+            if footer.nulls[name]:
+                raise PipelineProblem(
+                    f"{table.name}.{name} is null in {footer.nulls[name]:,} of {footer.rows:,} "
+                    "rows, and may never be. The lake is as it was. This is a defect of ktui"
+                )
+
+
+def _nulls(statistics: Any) -> int:
+    return int(statistics.getNumNulls()) if statistics.isNumNullsSet() else 0
+
+
+def _summed(known: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    nulls: Counter[str] = Counter()
+    for name, count in known:
+        if "." not in name:
+            nulls[name] += count
+    return nulls

@@ -25,8 +25,7 @@ from ktui.pipeline.ingest.normalize import (
     touched_by,
     with_contemporaries,
 )
-from ktui.pipeline.lake.growing import versions_to_merge
-from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion, Versions
+from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion, Versions, versions_to_merge
 from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.lake.sizing import ROW_BYTES, as_one_partition, computed_once, forget
 from ktui.pipeline.lake.tables import (
@@ -39,8 +38,8 @@ from ktui.pipeline.lake.tables import (
     SAMPLES,
     SESSIONS,
 )
+from ktui.pipeline.tables.listings import PARTITION
 from ktui.pipeline.tables.patch import PATCHED, News
-from ktui.pipeline.tables.windows import PARTITION
 from ktui.quantities import as_duration
 
 

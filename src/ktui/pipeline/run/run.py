@@ -24,8 +24,7 @@ from ktui.pipeline.ingest import segments as segment_files
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS, SegmentSelection, decode
 from ktui.pipeline.ingest.normalize import SessionSpan
 from ktui.pipeline.lake.files import LakeFiles, ListedFile, LocalFiles, lake_files, local_path
-from ktui.pipeline.lake.growing import write_grown
-from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version
+from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version, write_grown
 from ktui.pipeline.lake.manifest import NAME as LAKE
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
 from ktui.pipeline.lake.schema import Table
@@ -52,7 +51,7 @@ from ktui.pipeline.run.recorded_tables import (
 )
 from ktui.pipeline.run.replays import drop_states, write_errors, write_forecasts
 from ktui.pipeline.spark.master import spark_errors_as_problems
-from ktui.pipeline.tables.all import Shared, derived_tables
+from ktui.pipeline.tables.patch import Shared, derived_tables
 from ktui.quantities import as_count
 
 

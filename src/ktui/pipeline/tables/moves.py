@@ -1,23 +1,35 @@
-"""The table `moves`: one row for each move of a partition, by a run or by others."""
+"""One row for each move of a partition, and what insights need of each listing and minute."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from math import log
+
+import msgspec
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.schema import fit_to_table
-from ktui.pipeline.lake.tables import MOVES, SPANS, STATES
+from ktui.pipeline.lake.records import Sample
+from ktui.pipeline.lake.schema import fit_to_table, require_columns
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SAMPLES, SPANS, STATES
 from ktui.pipeline.tables.listings import (
     ADDING,
     CATCHING_UP,
     GAP_MS,
-    IN_SYNC,
-    STALLED,
+    LISTING,
+    PARTITION,
+    as_timestamp,
     summarize_listings,
 )
 from ktui.pipeline.tables.run_story import UNKNOWN
 from ktui.pipeline.tables.runs import partitions, with_run
-from ktui.pipeline.tables.windows import LISTING, PARTITION, as_timestamp
+from ktui.pipeline.tables.stall_cause import (
+    HELD_AFTER_MS,
+    IN_SYNC,
+    LOOKED_AT_MS,
+    MOST_TELLING,
+    STALLED,
+    cause_in,
+)
 
 DONE = "done"
 CANCELLED = "cancelled"
@@ -193,3 +205,158 @@ def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFr
         F.max("t").alias("last_t"),
         *(F.coalesce(F.first(name, ignorenulls=True), F.array()).alias(name) for name in _FACTS),
     )
+
+
+_MINUTE_MS = 60_000
+_KEY = ("cluster_id", "broker", "minute_t")
+_COPIED = ("bytes_in", "bytes_out", "messages_in", "messages_out")
+
+
+def brokers(samples: DataFrame, listed: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Sum up copying and throttles by broker and minute; shadowed samples do not count."""
+    rows = _copied(pairs)
+    for others in (_throttled(samples), _adding(listed)):
+        rows = rows.unionByName(others, allowMissingColumns=True)
+    sums = [F.sum(name).alias(name) for name in _COPIED]
+    throttle = F.max("follower_throttle").alias("follower_throttle")
+    adding = F.coalesce(F.max("adding"), F.lit(0)).alias("adding")
+    summed = rows.groupBy(*_KEY).agg(*sums, throttle, adding)
+    return fit_to_table(summed.withColumn("minute", as_timestamp("minute_t")), BROKERS_BY_MINUTE)
+
+
+def _copied(pairs: DataFrame) -> DataFrame:
+    """Count each pair's copy at both brokers; as integers, so that the order cannot matter."""
+    copied = F.floor(F.col("messages") * F.col("message_bytes") + 0.5)
+    received = _at("broker", bytes_in=copied, messages_in=F.col("messages"))
+    sent = _at("leader", bytes_out=copied, messages_out=F.col("messages"))
+    both = pairs.select("cluster_id", _minute("read_t"), F.inline(F.array(received, sent)))
+    return both.where("broker IS NOT NULL")
+
+
+def _at(broker: str, **copied: Column) -> Column:
+    nothing = F.lit(None).cast("bigint")
+    figures = [copied.get(name, nothing).alias(name) for name in _COPIED]
+    return F.struct(F.col(broker).alias("broker"), *figures)
+
+
+def _throttled(samples: DataFrame) -> DataFrame:
+    visible = require_columns(samples, SAMPLES, ("cluster_id", "t", "rates", "shadowed"))
+    return (
+        visible.where(~F.col("shadowed"))
+        .select("cluster_id", _minute("t"), F.inline("rates"))
+        .where("follower IS NOT NULL")
+        .select(*_KEY, F.col("follower").alias("follower_throttle"))
+    )
+
+
+def _adding(listed: DataFrame) -> DataFrame:
+    poll = ("cluster_id", "session", "seq", "t")
+    return (
+        listed.select(*poll, F.explode("adding").alias("broker"))
+        .groupBy(*poll, "broker")
+        .agg(F.count("*").alias("adding"))
+        .select("cluster_id", "broker", _minute("t"), "adding")
+    )
+
+
+def _minute(t: str) -> Column:
+    return begin_of_minute(F.col(t)).alias("minute_t")
+
+
+def begin_of_minute(t: Column) -> Column:
+    """Return the start of the minute of a time; both in ms since 1970."""
+    return t - F.pmod(t, F.lit(_MINUTE_MS))
+
+
+CLASS_WIDTH = 1.02
+"""Rates within 1% of each other are one class: a listing has few of them, however long it is."""
+
+_JUDGED = (
+    "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
+    "described", "ends", "rates",
+)  # fmt: skip
+
+
+def copies_by_rate(pairs: DataFrame) -> DataFrame:
+    """Count each listing's measured rates between two brokers by class: `copies`, as in SPANS."""
+    bytes_s = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
+    rate_class = F.round(F.log(F.greatest(bytes_s, F.lit(1.0))) / log(CLASS_WIDTH)).cast("int")
+    return (
+        pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
+        .groupBy(*LISTING, "listing_t", "leader", "broker", rate_class.alias("rate_class"))
+        .agg(F.count("*").alias("count"))
+        .groupBy(*LISTING, "listing_t")
+        .agg(
+            F.sort_array(F.collect_list(F.struct("leader", "broker", "rate_class", "count"))).alias(
+                "copies"
+            )
+        )
+    )
+
+
+def rate_of_class(rate_class: str) -> Column:
+    """Return the rate in the middle of a class, in B/s."""
+    return F.exp(F.col(rate_class) * log(CLASS_WIDTH))
+
+
+def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
+    """Find each listing's `stalls`, as in SPANS, and the most telling early cause."""
+    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
+    stalled = intervals.where((F.col("state") == STALLED) | held).select(
+        *LISTING, "listing_t", "began_t", "ended_t"
+    )
+    visible = require_columns(samples, SAMPLES, (*_JUDGED, "shadowed")).where(~F.col("shadowed"))
+    seen = visible.select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
+    until_t = F.greatest(F.least("ended_t", F.col("began_t") + LOOKED_AT_MS), F.col("began_t") + 1)
+    both = stalled.alias("one").join(
+        seen.alias("other"), [*same, F.col("t") >= F.col("began_t"), F.col("t") < until_t], "left"
+    )
+    # Spark warns about annotations that it cannot evaluate: a lambda has none
+    place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
+    listing = [F.col(f"one.{name}").alias(name) for name in (*LISTING, "listing_t")]
+    judged = both.groupBy(*listing, "began_t", "ended_t").agg(F.min(place("it")).alias("place"))
+    causes = F.array(*(F.lit(cause.value) for cause in MOST_TELLING))
+    stall = F.struct("began_t", "ended_t", F.element_at(causes, F.col("place") + 1).alias("cause"))
+    return judged.groupBy(*LISTING, "listing_t").agg(
+        F.sort_array(F.collect_list(stall)).alias("stalls")
+    )
+
+
+def _place(sample: Row | None) -> int:
+    if sample is None:
+        return len(MOST_TELLING) - 1
+    cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
+    return MOST_TELLING.index(cause)
+
+
+def intakes(pairs: DataFrame) -> DataFrame:
+    """Sum up the bytes into each broker and minute, by the number of replicas added at once.
+
+    A broker reports all its replicas in one response, so readings of one time belong together.
+    Times with an unknown message size are left out, and so are those in which nothing was copied,
+    unless a throttle may have been the reason: bytes come through it in gulps. Until a replica has
+    its first bytes, it waits for them, whatever the throttle.
+    """
+    grew, size = F.col("messages") > 0, F.col("message_bytes")
+    held_up = F.col("begun") & F.col("throttle").isNotNull() & F.col("leader").isNotNull()
+    readings = (
+        pairs.where(grew | held_up)
+        .groupBy("cluster_id", "broker", "read_t")
+        .agg(
+            F.count_if(grew).alias("at_once"),
+            F.avg("ms").alias("ms"),
+            F.sum(F.when(grew, F.col("messages") * size).otherwise(0)).alias("bytes"),
+            F.max("throttle").alias("throttle"),
+            F.count_if(grew & size.isNull()).alias("unknown"),
+        )
+        .where("unknown = 0")
+    )
+    minute_t = begin_of_minute(F.col("read_t")).alias("minute_t")
+    # rounded before they are summed, so the order of the sum cannot matter
+    summed = readings.groupBy("cluster_id", "broker", minute_t, "at_once", "throttle").agg(
+        F.min("read_t").alias("t"),
+        F.sum(F.floor(F.col("ms") + 0.5)).alias("ms"),
+        F.sum(F.floor(F.col("bytes") + 0.5)).alias("bytes"),
+    )
+    return fit_to_table(summed.withColumn("minute", as_timestamp("minute_t")), INTAKES)

@@ -1,4 +1,4 @@
-"""The rows of derived tables that new samples and events may change, and all others.
+"""The tables derived from samples, polls and events of runs: new rows, and which old ones stay.
 
 No span of a partition (`spans`) crosses its cut, and nothing is new before it: rows from before the
 cut stay, those after it follow from the samples since.
@@ -7,13 +7,14 @@ cut stay, those after it follow from the samples since.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.growing import Marks, marked
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.lake import Marks, marked
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import (
     LARGE_BYTES,
@@ -24,12 +25,28 @@ from ktui.pipeline.lake.sizing import (
     runs_small,
 )
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
-from ktui.pipeline.tables.evidence import begin_of_minute
-from ktui.pipeline.tables.listings import GAP_MS
-from ktui.pipeline.tables.moves import run_spans
+from ktui.pipeline.tables.listings import (
+    GAP_MS,
+    PARTITION,
+    intervals,
+    is_among,
+    left_join_null_safe,
+    listed_samples,
+    rate_pairs,
+)
+from ktui.pipeline.tables.moves import (
+    begin_of_minute,
+    brokers,
+    copies_by_rate,
+    intakes,
+    moves,
+    run_spans,
+    spans,
+    stalls_with_cause,
+    states,
+)
 from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
-from ktui.pipeline.tables.runs import run_folds
-from ktui.pipeline.tables.windows import PARTITION, is_among, left_join_null_safe
+from ktui.pipeline.tables.runs import batches, rates, run_folds, runs
 from ktui.pipeline.united_times import Time, united
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)  # the tables whose rows may be many
@@ -188,3 +205,72 @@ def _times(first: DataFrame, spans: DataFrame, cuts: DataFrame) -> dict[str, lis
     for row in of_bucket.collect():
         found[row["cluster_id"]].append((row["began_t"], row["until_t"]))
     return {cluster: united(of) for cluster, of in found.items()}
+
+
+class Shared:
+    """Results that Spark keeps from their first use until they are freed."""
+
+    def __init__(self, samples: DataFrame, folds: DataFrame) -> None:
+        self.listed = computed_once(listed_samples(samples))
+        self.pairs = computed_once(rate_pairs(self.listed))
+        self.folds = computed_once(folds)
+
+    @classmethod
+    def of_events(cls, samples: DataFrame, run_events: DataFrame) -> Shared:
+        return cls(samples, run_folds(run_events))
+
+    def unpersist(self) -> None:
+        for kept in (self.pairs, self.listed, self.folds):
+            forget(kept)
+
+
+def derived_tables(
+    samples: DataFrame, run_events: DataFrame, news: News | Shared, resize: Resize = lambda _: None
+) -> Iterator[tuple[Table, DataFrame, Marks | None]]:
+    """Yield each table's new rows, and what marks old ones that stay; write before the next."""
+    if isinstance(news, Shared):
+        for table, rows in _computed(samples, None, news):
+            yield table, rows, None
+        return
+    patch = Patch(samples, run_events, news, resize)
+    shared = Shared(patch.samples, patch.folds)
+    try:
+        for table, rows in _computed(patch.samples, patch.recent, shared):
+            yield table, patch.added(table, rows), patch.marks(table)
+    finally:
+        shared.unpersist()
+        patch.unpersist()
+
+
+def _computed(
+    samples: DataFrame, recent: DataFrame | None, shared: Shared
+) -> Iterator[tuple[Table, DataFrame]]:
+    """`recent` are samples for the tables by minute; None for `samples`, then of whole spans."""
+    seen, folds = shared.listed, shared.folds
+    states_seen = computed_once(intervals(seen))
+    cached = [states_seen]
+    try:
+        yield tables.STATES, states(states_seen, folds)
+        yield tables.MOVES, moves(seen, shared.pairs, states_seen, folds)
+        stalls = stalls_with_cause(states_seen, samples)
+        yield tables.SPANS, spans(seen, folds, copies_by_rate(shared.pairs), stalls)
+        yield tables.BATCHES, batches(folds)
+        yield tables.RUNS, runs(folds)
+        yield tables.RATES, rates(folds)
+        if recent is None:
+            yield from _by_minute(samples, seen, shared.pairs)
+        else:
+            listed = listed_samples(recent)
+            pairs = computed_once(rate_pairs(listed))
+            cached.append(pairs)
+            yield from _by_minute(recent, listed, pairs)
+    finally:
+        for each in cached:
+            forget(each)
+
+
+def _by_minute(
+    samples: DataFrame, listed: DataFrame, pairs: DataFrame
+) -> Iterator[tuple[Table, DataFrame]]:
+    yield tables.BROKERS_BY_MINUTE, brokers(samples, listed, pairs)
+    yield tables.INTAKES, intakes(pairs)

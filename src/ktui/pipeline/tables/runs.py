@@ -22,8 +22,8 @@ from ktui.pipeline.lake.schema import (
     struct_of,
 )
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
+from ktui.pipeline.tables.listings import PARTITION, as_timestamp, left_join_null_safe
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
-from ktui.pipeline.tables.windows import PARTITION, as_timestamp, left_join_null_safe
 from ktui.recording.lines import from_wall_ms
 
 FOLDS = struct_of(column("cluster_id", TEXT), column("run_id", TEXT), *columns_of(RunFacts))

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake.schema import require_columns
 from ktui.pipeline.lake.tables import INTAKES, POLLS, RUN_EVENTS, RUNS, STATES
+from ktui.pipeline.tables.listings import PARTITION, fetch_all, left_join_null_safe
 from ktui.pipeline.tables.runs import steps as all_steps
-from ktui.pipeline.tables.windows import PARTITION, fetch_all, left_join_null_safe
 from ktui.pipeline.what_if.model import InflowSample, RecordedCopy, RecordedStep, RunLoads
 
 _CATCHING_UP = "catching up"

@@ -16,7 +16,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import Allowances
 from ktui.planning.intents.draft import Draft
-from ktui.planning.intents.drain import bytes_above, drain, shed, swap
+from ktui.planning.intents.drain import bytes_above, drain, replication_factor, shed, swap
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import (
@@ -29,7 +29,6 @@ from ktui.planning.intents.made_plan import (
 )
 from ktui.planning.intents.placement import Rule, Strategy, placement, read_rules
 from ktui.planning.intents.placing import rack_repair
-from ktui.planning.intents.rack_repair import replication_factor
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.plan import LARGEST, join_all, join_named, join_some, shortened

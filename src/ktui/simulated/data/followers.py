@@ -8,9 +8,8 @@ from collections.abc import Collection
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.records import Registration
-from ktui.simulated.data.channels import NOTHING, Channels, TrafficMoment
+from ktui.simulated.data.flows import NOTHING, ChannelKey, Channels, Flow, Log, TrafficMoment
 from ktui.simulated.data.hosts import Host, Ledger, resources
-from ktui.simulated.data.logs import ChannelKey, Flow, Log
 
 
 class Followers:

@@ -10,8 +10,14 @@ from collections.abc import Iterable
 
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.data.channels import Channels, TrafficMoment
-from ktui.simulated.data.logs import ChannelKey, Flow, Log, ReplicationThrottle
+from ktui.simulated.data.flows import (
+    ChannelKey,
+    Channels,
+    Flow,
+    Log,
+    ReplicationThrottle,
+    TrafficMoment,
+)
 from ktui.simulated.layout import BrokerSpec
 
 STORAGE_ERROR = KafkaError.KAFKA_STORAGE_ERROR

@@ -7,10 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ktui.max_min import max_min_rates
-from ktui.simulated.data.channels import Channel, TideFactors, TrafficMoment
+from ktui.simulated.data.flows import Channel, Log, TideFactors, TopicLogs, TrafficMoment
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import UNUSED, Host
-from ktui.simulated.data.logs import Log, TopicLogs
 
 _ROUNDING = 1 + 1e-9
 

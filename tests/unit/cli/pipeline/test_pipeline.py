@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.pipeline.check import findings_text
-from ktui.pipeline.run.check import Findings
+from ktui.pipeline.sql import Findings
 from support.cli.call_ktui import call_ktui
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning.intents.drain import drain, shed, swap
+from ktui.planning.intents.drain import drain, replication_factor, shed, swap
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Wishes
-from ktui.planning.intents.rack_repair import replication_factor
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from support.layouts import healthy, layout, left, targets

@@ -12,7 +12,7 @@ from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import TimedOut
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
-from ktui.planning.intents.drain import drain
+from ktui.planning.intents.drain import drain, replication_factor
 from ktui.planning.intents.layout import (
     UNKNOWN_BYTES,
     BeforeAfter,
@@ -24,7 +24,6 @@ from ktui.planning.intents.layout import (
 )
 from ktui.planning.intents.leader_flow import demote
 from ktui.planning.intents.made_plan import MadePlan, Wishes, left_lines
-from ktui.planning.intents.rack_repair import replication_factor
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.plan import PartitionTarget, Plan
