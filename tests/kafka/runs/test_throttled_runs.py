@@ -41,8 +41,8 @@ from support.cli.shell import LIMIT_S, Shell, ended
 from support.contract.world import RealWorld, alter, change, setting, until
 from support.kafka.labs import Outage
 from support.kafka.metadata_log import ThrottleLog, held_to_the_rules
-from support.kafka.real_cancels import PassingWriter
 from support.kafka.real_runs import Copies, RealRun, all_settings, changed, others_set
+from support.passing import PassingWriter
 
 MIB = 1024 * 1024
 GAINING = (4, 5)

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
-from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.clock import Clock, wait_at_most
-from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
-from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
+from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
-    ClusterDescription,
     ClusterReader,
     ClusterWriter,
     ConfigChange,
     ConfigResource,
-    LogDirsAnswer,
-    OffsetsAnswer,
     SettingsAnswer,
-    TopicConfigsAnswer,
     TopicsAnswer,
     Verdict,
     WriteResult,
@@ -35,6 +29,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
 from support.chaos.judge import Judge, Seen
+from support.passing import Ask, PassingReader, PassingWriter, T
 
 KEPT_S = 25.0
 """Longest seconds to arrive: even two such delays are within the 60 s that a broker keeps it."""
@@ -44,8 +39,6 @@ _LONG_S = 1.0
 """In a call that takes more seconds, others are likely to act."""
 
 NO_TARGETS: Mapping[TopicPartition, tuple[int, ...] | None] = MappingProxyType({})
-
-T = TypeVar("T")
 
 
 class Beside(Protocol):
@@ -72,7 +65,7 @@ class Beside(Protocol):
         """The partitions that are about to be altered, according to the journal."""
 
 
-class ChaosReader:
+class ChaosReader(PassingReader):
     """A reader whose calls take time; some fail, or return stale data."""
 
     def __init__(
@@ -83,7 +76,7 @@ class ChaosReader:
         judge: Judge,
         beside: Beside,
     ) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._clock = clock
         self._faults = faults
         self._judge = judge
@@ -93,9 +86,6 @@ class ChaosReader:
         self._stale: dict[frozenset[str], TopicsAnswer] = {}
         self._open: dict[object, float] = {}
         """The open calls, and the second at which each began."""
-
-    async def describe_cluster(self) -> ClusterDescription:
-        return await self._call(self._reader.describe_cluster)
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         return await self._call(self._reader.list_reassignments, self._judge.listing())
@@ -133,40 +123,14 @@ class ChaosReader:
             answer, partitions=partitions, failures=(*answer.failures, failure)
         )
 
-    def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        return self._reader.scan_topics(fresh=fresh)
-
-    async def log_offsets(
-        self,
-        broker: int,
-        *,
-        ends: Collection[TopicPartition],
-        starts: Collection[TopicPartition] = (),
-    ) -> OffsetsAnswer:
-        return await self._call(lambda: self._reader.log_offsets(broker, ends=ends, starts=starts))
-
-    async def log_dirs(
-        self, broker: int, partitions: Collection[TopicPartition] | None
-    ) -> LogDirsAnswer:
-        return await self._call(lambda: self._reader.log_dirs(broker, partitions))
-
-    async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
-        return await self._call(lambda: self._reader.topic_configs(names))
-
-    async def broker_config(self, broker: int) -> BrokerConfig:
-        return await self._call(lambda: self._reader.broker_config(broker))
-
-    async def coordinated_ids(self, broker: int, kind: CoordinatorKind) -> CoordinatedIds:
-        return await self._call(lambda: self._reader.coordinated_ids(broker, kind))
-
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
         seen = self._judge.reading_settings()
         return await self._call(lambda: self._reader.settings(resources, names), seen)
 
-    async def aclose(self) -> None:
-        await self._reader.aclose()
+    async def passes(self, call: str, ask: Ask[T]) -> T:  # noqa: ARG002 - all fail alike
+        return await self._call(ask)
 
     async def _call(self, ask: Callable[[], Awaitable[T]], seen: Seen | None = None) -> T:
         """Let time pass before and after a call's effect; past the limit it may time out."""
@@ -214,7 +178,7 @@ class ChaosReader:
             await self._clock.sleep(seconds / 2)
 
 
-class ChaosWriter:
+class ChaosWriter(PassingWriter):
     """A writer whose requests take time, arrive twice or late, or are never answered.
 
     Args:
@@ -233,7 +197,7 @@ class ChaosWriter:
         judge: Judge,
         beside: Beside,
     ) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._cluster = cluster
         self._clock = cluster.clock
         self._faults = faults
@@ -289,54 +253,15 @@ class ChaosWriter:
 
         return await self._sent(resources, alter)
 
-    async def alter_log_dirs(
+    async def passes(
         self,
-        broker: int,
-        paths: Mapping[TopicPartition, str],
-        *,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        await self._connect(leaves_within_s)
-        return await self._sent(paths, lambda: self._writer.alter_log_dirs(broker, paths))
-
-    async def create_partitions(
-        self,
-        topic: str,
-        count: int,
-        assignment: Sequence[Brokers] | None = None,
-        *,
-        leaves_within_s: float | None = None,
-    ) -> WriteResult:
-        await self._connect(leaves_within_s)
-
-        async def create() -> Mapping[str, WriteResult]:
-            made = await self._writer.create_partitions(topic, count, assignment)
-            return {topic: made}
-
-        return (await self._sent([topic], create))[topic]
-
-    async def unregister_broker(
-        self, broker: int, *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        await self._connect(leaves_within_s)
-
-        async def unregister() -> Mapping[int, WriteResult]:
-            return {broker: await self._writer.unregister_broker(broker)}
-
-        return (await self._sent([broker], unregister))[broker]
-
-    async def delete_broker_settings(
-        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        await self._connect(leaves_within_s)
-
-        async def delete() -> Mapping[int, WriteResult]:
-            return {broker: await self._writer.delete_broker_settings(broker, names)}
-
-        return (await self._sent([broker], delete))[broker]
-
-    async def aclose(self) -> None:
-        await self._writer.aclose()
+        sending: str,  # noqa: ARG002 - what is not judged fails alike
+        parts: Collection[Any],
+        within_s: float | None,
+        send: Ask[Mapping[T, WriteResult]],
+    ) -> Mapping[T, WriteResult]:
+        await self._connect(within_s)
+        return await self._sent(parts, send)
 
     async def all_arrived(self) -> None:
         """Wait until no request is in flight any more."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource, WriteResult
-from ktui.cluster.ports import WriteResult as Result
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterWriter, WriteResult
 from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves
@@ -26,80 +25,8 @@ from ktui.pacing.limits import Limits
 from support.contract.world import LIMIT_S, RealWorld, until
 from support.kafka.real_runs import RealRun, described
 from support.kafka.slow_topic import BYTES_EACH, hold, let_go
+from support.passing import PassingWriter
 from support.runs.cancel_stories import Case, Scope, Stage, moment
-
-
-class PassingWriter:
-    """Passes calls on.
-
-    Args:
-        writer: the other writer.
-    """
-
-    def __init__(self, writer: ClusterWriter) -> None:
-        self._writer = writer
-
-    async def alter_reassignments(
-        self,
-        targets: Mapping[TopicPartition, tuple[int, ...] | None],
-        *,
-        allow_replication_factor_change: bool,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.alter_reassignments(
-            targets,
-            allow_replication_factor_change=allow_replication_factor_change,
-            leaves_within_s=leaves_within_s,
-        )
-
-    async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
-    ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.elect_preferred_leaders(
-            partitions, leaves_within_s=leaves_within_s
-        )
-
-    async def alter_configs(
-        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
-    ) -> Mapping[ConfigResource, WriteResult]:
-        return await self._writer.alter_configs(changes, leaves_within_s=leaves_within_s)
-
-    async def alter_log_dirs(
-        self,
-        broker: int,
-        paths: Mapping[TopicPartition, str],
-        *,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
-
-    async def create_partitions(
-        self,
-        topic: str,
-        count: int,
-        assignment: Sequence[Brokers] | None = None,
-        *,
-        leaves_within_s: float | None = None,
-    ) -> WriteResult:
-        return await self._writer.create_partitions(
-            topic, count, assignment, leaves_within_s=leaves_within_s
-        )
-
-    async def unregister_broker(
-        self, broker: int, *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        return await self._writer.unregister_broker(broker, leaves_within_s=leaves_within_s)
-
-    async def delete_broker_settings(
-        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        return await self._writer.delete_broker_settings(
-            broker, names, leaves_within_s=leaves_within_s
-        )
-
-    async def aclose(self) -> None:
-        await self._writer.aclose()
-
 
 ORIGINAL, TARGET = (2, 1, 3), (4, 5, 1)
 Replicas = tuple[int, ...]
@@ -119,7 +46,7 @@ class Tripwire(PassingWriter):
         *,
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, Result]:
+    ) -> Mapping[TopicPartition, WriteResult]:
         self._called.sent += targets.items()
         results = await super().alter_reassignments(
             targets,
@@ -131,7 +58,7 @@ class Tripwire(PassingWriter):
 
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
-    ) -> Mapping[TopicPartition, Result]:
+    ) -> Mapping[TopicPartition, WriteResult]:
         results = await super().elect_preferred_leaders(partitions, leaves_within_s=leaves_within_s)
         await self._answered(Request.ELECT, partitions)
         return results

@@ -13,8 +13,8 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
-from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigResource, Verdict, WriteResult
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, Verdict, WriteResult
 from ktui.execution.engine.command_handler import DEFECT
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.file import connect
@@ -31,6 +31,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.simulated.cluster import SimulatedCluster
+from support.passing import Ask, PassingWriter, T
 from support.runs.engine_runs import OWNER, PlannedRun, Replicas
 from support.simulated.witness import Witness
 
@@ -227,126 +228,36 @@ class _MortalJournal(WitnessedJournal):
         self.reaper.passes("after answering a command")
 
 
-class _MortalWriter:
+class _MortalWriter(PassingWriter):
     """Dies before a request leaves, while it is in flight, or once it has taken effect."""
 
     def __init__(self, run: KilledRun) -> None:
+        super().__init__(run.sending)
         self._run = run
-        self._inner = run.sending
 
-    async def alter_reassignments(
+    async def passes(
         self,
-        targets: Mapping[TopicPartition, Replicas | None],
-        *,
-        allow_replication_factor_change: bool,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        sending = f"{len(targets)} alters"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        results = await self._inner.alter_reassignments(
-            targets,
-            allow_replication_factor_change=allow_replication_factor_change,
-            leaves_within_s=leaves_within_s,
-        )
-        self._taken(sending)
-        return results
-
-    async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
-    ) -> Mapping[TopicPartition, WriteResult]:
-        sending = f"{len(partitions)} elections"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        results = await self._inner.elect_preferred_leaders(
-            partitions, leaves_within_s=leaves_within_s
-        )
-        self._taken(sending)
-        return results
-
-    async def alter_configs(
-        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
-    ) -> Mapping[ConfigResource, WriteResult]:
-        sending = f"settings to {'/'.join(sorted({change.op for change in changes}))}"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._dies = self._run.reaper.due(f"with {sending} on their way")
-        if self._dies:
-            late_s = self._some_time_s()
-            self._inner.settings_late_by_s = {change.op: late_s for change in changes}
-        results = await self._inner.alter_configs(changes, leaves_within_s=leaves_within_s)
-        self._taken(sending)
-        return results
-
-    async def alter_log_dirs(
-        self,
-        broker: int,
-        paths: Mapping[TopicPartition, str],
-        *,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        sending = f"{len(paths)} log dirs of broker {broker}"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        results = await self._inner.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
-        self._taken(sending)
-        return results
-
-    async def create_partitions(
-        self,
-        topic: str,
-        count: int,
-        assignment: Sequence[Brokers] | None = None,
-        *,
-        leaves_within_s: float | None = None,
-    ) -> WriteResult:
-        sending = f"partitions for {topic}"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        result = await self._inner.create_partitions(
-            topic, count, assignment, leaves_within_s=leaves_within_s
-        )
-        self._taken(sending)
-        return result
-
-    async def unregister_broker(
-        self, broker: int, *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        sending = f"the end of broker {broker}'s registration"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        result = await self._inner.unregister_broker(broker, leaves_within_s=leaves_within_s)
-        self._taken(sending)
-        return result
-
-    async def delete_broker_settings(
-        self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
-    ) -> WriteResult:
-        sending = f"the deletion of settings of broker {broker}"
-        self._run.reaper.passes(f"before sending {sending}")
-        self._on_its_way(sending)
-        result = await self._inner.delete_broker_settings(
-            broker, names, leaves_within_s=leaves_within_s
-        )
-        self._taken(sending)
-        return result
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def _on_its_way(self, sending: str) -> None:
-        """Die in a moment, and let the request take effect after that."""
-        self._dies = self._run.reaper.due(f"with {sending} on their way")
-        if self._dies:
-            self._inner.late_by_s = self._some_time_s()
-
-    def _some_time_s(self) -> float:
-        return self._run.chance.uniform(0.0, LONGEST_ON_ITS_WAY_S)
-
-    def _taken(self, sending: str) -> None:
-        self._inner.late_by_s = None
-        if self._dies:
+        sending: str,
+        parts: Collection[Any],
+        within_s: float | None,
+        send: Ask[Mapping[T, WriteResult]],
+    ) -> Mapping[T, WriteResult]:
+        reaper, inner = self._run.reaper, self._run.sending
+        reaper.passes(f"before sending {sending}")
+        dies = reaper.due(f"with {sending} on their way")
+        if dies:  # in a moment, and the request takes effect after that
+            late_s = self._run.chance.uniform(0.0, LONGEST_ON_ITS_WAY_S)
+            kinds = {part.op for part in parts if isinstance(part, ConfigChange)}
+            if kinds:
+                inner.settings_late_by_s = dict.fromkeys(kinds, late_s)
+            else:
+                inner.late_by_s = late_s
+        result = await super().passes(sending, parts, within_s, send)
+        inner.late_by_s = None
+        if dies:
             raise Killed
-        self._run.reaper.passes(f"with {sending} done and not answered")
+        reaper.passes(f"with {sending} done and not answered")
+        return result
 
 
 class KilledRun(WitnessedRun):

@@ -18,7 +18,7 @@ from ktui.simulated import layout
 from ktui.simulated.layout import TopicSpec
 from support.cli.broker_sandbox import BrokerSandbox
 from support.journals.journals import accepted, over, step
-from support.kafka.real_cancels import PassingWriter
+from support.passing import PassingWriter
 
 DOWN = "broker 5 is down, and no partition has it among its replicas"
 FIRST = (

@@ -42,7 +42,7 @@ from support.cli.throttle_sandbox import (
     ThrottleSandbox,
 )
 from support.journals.journals import planned, started, written
-from support.kafka.real_cancels import PassingWriter
+from support.passing import PassingWriter
 
 
 @pytest.fixture
