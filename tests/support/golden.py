@@ -1,6 +1,7 @@
 """What ktui prints, whole, in golden files: `pytest --update-golden` writes those of its tests.
 
-Read their difference before you commit it: it is what users will see.
+Read their difference before you commit it: it is what users will see. For a new session, write its
+commands, and what happens between them, into a file; the option adds the rest.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pytest
 
 from support.cli.call_ktui import Done, call_ktui
 
 FOLDER = "golden"
+GREP = " | grep "
+RUNS = "runs"
+"""What is not put back with the rest: runs stay when they are undone."""
 BAD_INPUT = 2
 ESTIMATED = dict.fromkeys(("time_s", "copying_s", "waiting_s", "after_s", "ends_at"), "estimated")
 """How long a plan takes, which other tests hold."""
@@ -32,7 +36,7 @@ class Sandbox(Protocol):
         """Variables of ktui."""
 
     @property
-    def condition(self) -> Mapping[str, object]:
+    def condition(self) -> Mapping[str, str]:
         """What a verb may have changed, by its name in golden files."""
 
     @property
@@ -40,9 +44,8 @@ class Sandbox(Protocol):
         """What differs from test to test, with the words for it in golden files."""
 
 
-S = TypeVar("S")
-Session = tuple[str | Callable[[S], object], ...]
-"""Command lines without their `ktui`, and what happens between them."""
+Acts = Mapping[str, Callable[..., object]]
+"""What may happen between commands; called with the sandbox, and with the words behind its name."""
 
 
 class Golden:
@@ -76,47 +79,60 @@ class Golden:
         assert text == json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         self.check(f"{name}.json", _compact(_fixed(value, fixed)) + "\n")
 
-    def play(self, name: str, session: Session[Any], sandbox: Sandbox) -> None:
-        """Compare what a session prints and changes with its file.
+    def play(self, name: str, sandbox: Sandbox, acts: Acts) -> None:
+        """Call the commands of a session again, and compare what they print and change.
 
-        A line begins with `!` if it is from the standard error, and with `=>` for what has changed.
-        What is refused, or only shown, changes nothing.
+        The file begins its lines with `$` for a command, `*` for what happens meanwhile, `!` for
+        what is on the standard error, and `=>` for what has changed. Behind `| grep WORDS`, only
+        the lines with these words are shown. What is refused, or only previewed, changes nothing.
         """
         shown: list[str] = []
-        at_first: Mapping[str, object] | None = None
-        for step in session:
-            if not isinstance(step, str):
-                step(sandbox)
+        at_first: Mapping[str, str] | None = None
+        for line in (self._folder / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+            if line.startswith("* "):
+                act, *words = shlex.split(line[2:])
+                acts[act](sandbox, *words)
+                shown.append(line)
+            if not line.startswith("$ "):
                 continue
+            step = line[2:].partition("  (exit")[0]
+            command = shlex.split(step.partition(GREP)[0], comments=True)[1:]
             before = sandbox.condition
             at_first = before if at_first is None else at_first
-            done = call_ktui(*shlex.split(step), **sandbox.environment)
+            done = call_ktui(*command, **sandbox.environment)
             after = sandbox.condition
-            if done.returncode == BAD_INPUT or "--dry-run" in step:
+            if done.returncode == BAD_INPUT or "--dry-run" in command:
                 assert after == before, step
-            shown += [*_printed(step, done), *_changed(before, after, at_first), ""]
-        text = "\n".join(shown)
+            shown += [*_printed(step, done), *_changed(before, after, at_first)]
+        text = "\n".join([*shown, ""])
         for varying, word in sandbox.fixed.items():
             text = text.replace(varying, word)
         self.check(f"{name}.txt", text)
 
 
+def sessions(test_file: str) -> list[str]:
+    """Return the names of the sessions beside a test."""
+    return sorted(file.stem for file in (Path(test_file).parent / FOLDER).glob("*.txt"))
+
+
 def _printed(step: str, done: Done) -> list[str]:
     code = f"  (exit {done.returncode})" if done.returncode else ""
-    errors = (f"! {line}".rstrip() for line in done.stderr.splitlines())
-    return [f"$ ktui {step}{code}", *map(str.rstrip, done.stdout.splitlines()), *errors]
+    words = step.partition(GREP)[2].partition("  #")[0].strip("'")
+    printed = done.stdout
+    if printed.startswith("{\n"):
+        printed = _compact(json.loads(printed))
+    lines = [*printed.splitlines(), *(f"! {line}" for line in done.stderr.splitlines())]
+    return [f"$ {step}{code}", *(line.rstrip() for line in lines if words in line)]
 
 
 def _changed(
-    before: Mapping[str, object], after: Mapping[str, object], at_first: Mapping[str, object]
+    before: Mapping[str, str], after: Mapping[str, str], at_first: Mapping[str, str]
 ) -> list[str]:
-    if before == after:
-        return []
-    if after == at_first:
-        return ["=> all is as at first"]
-    names = dict.fromkeys([*before, *after])
-    changes = ((name, after.get(name)) for name in names if before.get(name) != after.get(name))
-    return [f"=> {name}: {value}" for name, value in changes]
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    changes = "; ".join(f"{name}: {after.get(name, 'gone')}" for name in names)
+    if names and {**after, RUNS: ""} == {**at_first, RUNS: ""}:
+        changes = "all is as it was at first"
+    return [f"=> {changes}"] * bool(names)
 
 
 def _fixed(value: Any, fixed: Mapping[str, str], name: str = "") -> Any:

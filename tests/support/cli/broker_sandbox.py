@@ -32,6 +32,7 @@ from support.journals.journals import planned, started, written
 from support.runs.engine_runs import PlannedRun
 from support.runs.witnessed import Reaper
 
+Replicas = tuple[int, ...]
 ORDERS = ((1, 2, 3), (1, 2, 3), (3, 1, 2), (1, 2, 4))
 
 
@@ -149,6 +150,38 @@ class BrokerSandbox:
         values = {str(b): of(broker_resource(b)).get(CORDONED) for b in range(1, 6)}
         return {broker: value for broker, value in values.items() if value is not None}
 
+    @property
+    def layout(self) -> dict[str, tuple[Replicas, int | None]]:
+        """The replicas in order and the leader of each partition, as the controller has them."""
+        topics = self.simulated.controller.topics
+        return {
+            f"{name}-{n}": (each.replicas, each.leader)
+            for name, topic in topics.items()
+            for n, each in enumerate(topic.partitions)
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"KTUI_STATE_DIR": str(self.state.path)}
+
+    @property
+    def fixed(self) -> dict[str, str]:
+        return {str(self.state.path): "STATE"}
+
+    @property
+    def condition(self) -> dict[str, str]:
+        """Cordons, registrations, runs and partitions."""
+        partitions = {
+            name: f"{','.join(map(str, replicas))}, led by {leader}"
+            for name, (replicas, leader) in self.layout.items()
+        }
+        return {
+            "cordons": ", ".join(f"{value} on {b}" for b, value in self.settings.items()) or "none",
+            "registered": str(sorted(self.simulated.controller.registered)),
+            "runs": " ".join(run.name for run in self.state.run_dirs()),
+            **partitions,
+        }
+
     def added(self, count: int) -> Sequence[tuple[int, ...]]:
         """Let somebody add partitions to orders, placed by Kafka; return the new ones."""
         known = len(self.simulated.controller.topics["orders"].partitions)
@@ -157,7 +190,6 @@ class BrokerSandbox:
         return [each.replicas for each in partitions[known:]]
 
 
-Replicas = tuple[int, ...]
 _CLOCKED = (
     "ktui.cli.broker.remove",
     "ktui.cli.broker.runs",
@@ -290,16 +322,6 @@ class RemovalSandbox(BrokerSandbox):
 
     def file(self) -> RemovalFile:
         return RemovalFile(self.state, self.simulated.spec.name, 3)
-
-    @property
-    def layout(self) -> dict[str, tuple[Replicas, int | None]]:
-        """The replicas in order and the leader of each partition, as the controller has them."""
-        topics = self.simulated.controller.topics
-        return {
-            f"{name}-{n}": (each.replicas, each.leader)
-            for name, topic in topics.items()
-            for n, each in enumerate(topic.partitions)
-        }
 
     def on_broker(self) -> list[str]:
         """Return the partitions with a replica on broker 3."""

@@ -19,15 +19,6 @@ from ktui.simulated.layout import MIB, TopicSpec
 from support.cli.broker_sandbox import RemovalSandbox
 
 WAITS, LEFT = 3, 130
-AUDIT_STAYS = "1 replica stays as it is: no other replica is in sync (audit-0 on broker 3)."
-EXPECTED = f"""\
-1/6 demote: {AUDIT_STAYS}
-1/6 demote: run demote-3: 1 partition, nothing to copy, 1 preferred leader to change
-2/6 drain: run drain-3: 4 partitions, 4 replicas to copy (301 MiB), 1 preferred leader to change
-3/6 cordon: cordoned.log.dirs: not set -> *: 1 of 1 log dir cordoned: /var/lib/kafka/data
-4/6 empty: the metadata, proven to be current, names no replica on it, and none is in its 1 log dir
-5/6 stop: broker 3 may be stopped now
-"""
 
 
 @pytest.fixture
@@ -53,31 +44,6 @@ def create_on_3(sandbox: RemovalSandbox) -> None:
     sandbox.do(layout.CreateTopic(new))
 
 
-def test_the_broker_is_drained_first_and_then_cordoned(sandbox: RemovalSandbox) -> None:
-    assert stages(sandbox) == EXPECTED.splitlines()
-    assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
-    assert all(3 not in replicas for replicas in sandbox.added(30))
-
-
-@pytest.mark.parametrize(
-    ("words", "order"),
-    [
-        ((), ["1/6 demote", "2/6 drain", "3/6 cordon"]),
-        (("--cordon-first",), ["1/6 demote", "2/6 cordon", "3/6 drain"]),
-    ],
-)
-def test_the_preview_shows_the_stages_in_the_order_in_which_they_come(
-    sandbox: RemovalSandbox, words: tuple[str, ...], order: list[str]
-) -> None:
-    previewed = places(stages(sandbox, "--dry-run", *words))
-    assert (sandbox.settings, sandbox.engines) == ({}, [])
-
-    done = places(stages(sandbox, *words))
-
-    assert previewed == [*order, "4/6 empty", "5/6 stop", "6/6 unregister"]
-    assert done == [*order, "4/6 empty", "5/6 stop"]
-
-
 def test_with_the_cordon_first_nothing_lands_on_the_broker_while_it_is_drained(
     sandbox: RemovalSandbox,
 ) -> None:
@@ -101,17 +67,6 @@ def test_what_lands_on_the_broker_before_its_cordon_is_drained_after_it(
     assert places(lines) == ["1/6 demote", "2/6 drain", "3/6 cordon", "4/6 empty", "5/6 stop"]
     assert lines[-3].startswith("2/6 drain: run drain-3-2: 1 partition")
     assert (sandbox.on_broker(), sandbox.settings) == ([], {"3": "*"})
-
-
-def test_a_broker_that_somebody_has_cordoned_is_drained_without_a_demote(
-    sandbox: RemovalSandbox,
-) -> None:
-    sandbox.cordon(3, "*")
-    why = "broker 3 is cordoned, and this Kafka refuses every list of replicas that names it"
-
-    assert f"1/6 demote: left out: {why}" in stages(sandbox, "--dry-run")
-    assert stages(sandbox)[0] == f"1/6 demote: left out: {why}"
-    assert (sandbox.on_broker(), sandbox.engines) == ([], ["drain-3"])
 
 
 def test_a_demote_that_a_cordon_has_cut_off_is_called_off_and_the_broker_is_drained(
@@ -176,21 +131,6 @@ class TestUndo:
         assert seen == [{}, {}]
         assert (sandbox.layout, sandbox.settings) == (before, {})
 
-    def test_it_waits_for_the_end_of_somebody_elses_cordon_and_names_the_command(
-        self, sandbox: RemovalSandbox
-    ) -> None:
-        before = sandbox.layout
-        sandbox.cordon(3, "*")
-        stages(sandbox)
-
-        result = sandbox.remove("--undo")
-
-        assert (result.exit_code, sandbox.on_broker()) == (WAITS, [])
-        assert "Lift the cordon: ktui broker uncordon 3" in result.stderr
-        sandbox.call("uncordon", "3")
-        assert sandbox.remove("--undo").exit_code == 0
-        assert sandbox.layout == before
-
 
 @pytest.mark.parametrize("version", ["4.3", "4.4"])
 def test_no_cordon_is_set_on_a_cluster_that_cannot_be_owned(
@@ -236,13 +176,3 @@ def test_a_removal_that_was_begun_by_an_earlier_ktui_goes_on(sandbox: RemovalSan
     assert kept is not None
     sandbox.file().save(msgspec.structs.replace(kept, warned_after=1))
     assert json.loads(path.read_text())["told"] == 1
-
-
-def test_a_stage_that_already_holds_is_skipped_and_ktui_says_so(sandbox: RemovalSandbox) -> None:
-    stages(sandbox)
-    sandbox.cordon(3, "")
-
-    lines = stages(sandbox)
-
-    assert places(lines) == ["1/6 demote", "2/6 drain", "3/6 cordon", "4/6 empty", "5/6 stop"]
-    assert lines[1] == "2/6 drain: skipped: the broker holds no replicas"

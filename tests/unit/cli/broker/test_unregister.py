@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.context.config import Context
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
 from ktui.cluster.settings import CORDONED, FOLLOWER_RATE, broker_resource
@@ -47,39 +46,6 @@ def refusal(sandbox: BrokerSandbox, broker: str, *words: str) -> str:
     error = sandbox.refusal("unregister", broker, *words)
     assert registered(sandbox) == [1, 2, 3, 4, 5]
     return error
-
-
-def test_a_broker_that_is_down_and_empty_is_unregistered(sandbox: BrokerSandbox) -> None:
-    assert sandbox.lines("unregister", "5", "--yes") == [DOWN, FIRST, DELETED, GONE]
-
-    assert registered(sandbox) == [1, 2, 3, 4]
-    error = sandbox.call("unregister", "5", "--yes").exception
-    assert "the cluster has brokers 1, 2, 3 and 4, no broker 5" in str(error)
-
-
-def test_a_broker_that_is_up_is_not_unregistered(sandbox: BrokerSandbox) -> None:
-    assert "broker 4 is up" in refusal(sandbox, "4", "--yes")
-
-
-def test_a_broker_that_a_partition_names_is_not_unregistered(sandbox: BrokerSandbox) -> None:
-    sandbox.do(layout.Kill(3))
-    sandbox.wait(30.0)
-
-    error = refusal(sandbox, "3", "--yes")
-
-    assert "is still among the replicas of 4 partitions of topics audit and orders" in error
-    assert "ktui plan drain 3" in error
-
-
-def test_a_replica_that_is_only_on_its_way_to_the_broker_counts_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox = BrokerSandbox(tmp_path, monkeypatch)
-    sandbox.do(layout.Alter({TopicPartition("orders", 0): (1, 2, 5)}))
-    sandbox.do(layout.Kill(5))
-    sandbox.wait(30.0)
-
-    assert "the replicas of 1 partition of topic orders" in refusal(sandbox, "5", "--yes")
 
 
 @pytest.mark.parametrize(
@@ -124,37 +90,6 @@ def test_the_next_broker_of_the_id_inherits_neither_throttle_nor_cordon(
     assert sandbox.simulated.controller.configs.of(broker_resource(5)) == {"num.io.threads": "9"}
 
 
-def test_settings_that_no_controller_deletes_are_named_with_what_they_would_do(
-    sandbox: BrokerSandbox,
-) -> None:
-    sandbox.do(layout.Deny("delete_broker_settings"))
-
-    result = sandbox.call("unregister", "5", "--yes")
-
-    assert result.exit_code == 3
-    assert registered(sandbox) == [1, 2, 3, 4]
-    assert "what was set for id 5 stays with it" in result.output
-    assert FOLLOWER_RATE in result.output
-    assert CORDONED in result.output
-    assert "the next broker with id 5 copies slowly and gets no new partitions" in result.output
-    assert "Grant AlterConfigs on the cluster" in result.output
-
-
-def test_without_proof_that_the_metadata_is_current_nothing_is_sent(sandbox: BrokerSandbox) -> None:
-    sandbox.do(layout.Deny("describe_quorum"))
-
-    assert "Describe on the cluster" in refusal(sandbox, "5", "--yes")
-
-
-def test_a_dry_run_checks_everything_and_sends_nothing(sandbox: BrokerSandbox) -> None:
-    sandbox.context = Context(read_only=True)
-
-    assert sandbox.lines("unregister", "5", "--dry-run") == [DOWN, FIRST, "nothing was sent"]
-    assert registered(sandbox) == [1, 2, 3, 4, 5]
-    assert "is read_only" in refusal(sandbox, "5", "--yes")
-    assert "broker 4 is up" in refusal(sandbox, "4", "--dry-run")
-
-
 @pytest.mark.parametrize(("typed", "code"), [("5", 0), (" 5 ", 0), ("4", 2), ("", 2), ("yes", 2)])
 def test_the_brokers_id_has_to_be_typed(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
@@ -165,10 +100,6 @@ def test_the_brokers_id_has_to_be_typed(
 
     assert result.exit_code == code
     assert (5 in registered(sandbox)) is (code != 0)
-
-
-def test_with_no_one_to_ask_nothing_is_sent(sandbox: BrokerSandbox) -> None:
-    assert "Give --yes" in refusal(sandbox, "5")
 
 
 def test_a_broker_that_comes_up_during_the_question_is_left_alone(
@@ -185,16 +116,6 @@ def test_a_broker_that_comes_up_during_the_question_is_left_alone(
 
     assert "broker 5 is up" in str(result.exception)
     assert 5 in registered(sandbox)
-
-
-def test_a_denied_request_names_the_permission(sandbox: BrokerSandbox) -> None:
-    sandbox.do(layout.Deny("unregister_broker"))
-
-    error = refusal(sandbox, "5", "--yes")
-
-    assert error.startswith("broker 5 stays registered, without the throttles and the cordon")
-    assert "Kafka does not unregister broker 5" in error
-    assert "Grant Alter on the cluster" in error
 
 
 def losing(sandbox: BrokerSandbox, patch: pytest.MonkeyPatch, loss: layout.OutsideEvent) -> None:
@@ -264,15 +185,3 @@ def test_before_4_0_kafka_decides_whether_the_broker_is_registered(
     error = str(sandbox.call("unregister", "5", "--yes").exception)
     assert error.startswith("Kafka does not unregister broker 5")
     assert "BROKER_ID_NOT_REGISTERED" in error
-
-
-@pytest.mark.parametrize("more", [(), ("--take-over",)])
-def test_a_cluster_of_another_state_directory_is_left_alone_unless_it_is_taken_over(
-    sandbox: BrokerSandbox, more: Sequence[str]
-) -> None:
-    sandbox.own_by_another()
-
-    if more:
-        assert sandbox.lines("unregister", "5", "--yes", *more) == [DOWN, FIRST, DELETED, GONE]
-    else:
-        assert "--take-over" in refusal(sandbox, "5", "--yes")
