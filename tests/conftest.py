@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
@@ -172,9 +173,13 @@ def bootstrap(lab: Lab) -> str:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Golden:
-    """The golden files beside the test."""
-    return Golden(request.path.parent, update=request.config.getoption("update_golden"))
+def golden(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Golden]:
+    """The golden files beside the test, which show times in UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield Golden(request.path.parent, update=request.config.getoption("update_golden"))
+    time.tzset()
 
 
 @pytest.fixture

@@ -121,7 +121,10 @@ def _printed(step: str, done: Done) -> list[str]:
     printed = done.stdout
     if printed.startswith("{\n"):
         printed = _compact(json.loads(printed))
-    lines = [*printed.splitlines(), *(f"! {line}" for line in done.stderr.splitlines())]
+    errors = done.stderr.splitlines()
+    if done.stderr.startswith("Usage:"):
+        errors = errors[3:]  # the first ones tell how to get help
+    lines = [*printed.splitlines(), *(f"! {line}" for line in errors)]
     return [f"$ {step}{code}", *(line.rstrip() for line in lines if words in line)]
 
 

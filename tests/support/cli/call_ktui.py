@@ -39,6 +39,7 @@ def call_ktui(*words: str, **environment: str) -> Done:
     with (
         mock.patch.dict(os.environ, _environment(environment), clear=True),
         mock.patch.object(sys, "argv", command),
+        mock.patch("click.core._detect_program_name", return_value="ktui"),
         mock.patch.object(sys, "stdin", _stream()),
         redirect_stdout(out),
         redirect_stderr(err),

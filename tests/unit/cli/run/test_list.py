@@ -20,12 +20,11 @@ from ktui.cli.run.insights import insights_text
 from ktui.cli.run.list import _print_table
 from ktui.cli.run.status import PROGRESS_S, RunLines
 from ktui.cluster.clock import SystemClock
-from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import AnyRunEvent, Ended, EngineLeft, Noted, StateEntered
+from ktui.execution.run.events import AnyRunEvent, Noted, StateEntered
 from ktui.execution.run.states import State
 from ktui.insights.insights import NAME, NOTHING, ClusterInsights, Insights, encode, sections
 from ktui.insights.prior import Prior, RateCurve
@@ -36,7 +35,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import TopicSpec
 from support.cli.call_ktui import Done, NamedCluster, call_ktui
-from support.cli.progress_golden import printed
+from support.cli.golden_runs import printed
 from support.cli.shell import owned_run
 from support.cli.start_sandbox import PlanSandbox
 from support.cli.throttle_sandbox import throttled
@@ -285,33 +284,12 @@ def test_progress_is_a_line_now_and_then_where_it_has_changed(folder: RunDir) ->
     lines.close()
 
 
-def test_lines_end_with_the_run_or_its_engine(folder: RunDir) -> None:
-    def last() -> tuple[int, list[str]]:
-        state = str(folder.path.parent.parent)
-        done = call_ktui("status", "drain", "--lines", "--state-dir", state)
-        return done.returncode, words(done.stdout.splitlines())[1:]
-
-    died = last()
-    happen(folder, EngineLeft(reason="shift over"))
-    left = last()
-    done = [StateEntered(topic="orders", partition=n, state=State.DONE) for n in range(2)]
-    happen(folder, *done, Ended(counts={State.DONE: 2}))
-    ended = last()
-
-    resume = "to resume it: ktui resume drain"
-    was_left = "run drain was left{}: 0 of 2 partitions done"
-    assert died == (1, ["the engine of run drain has died", was_left.format(""), resume])
-    assert left == (0, [was_left.format(" (shift over)"), resume])
-    assert ended[0] == 0
-    assert ended[1][0].startswith("run drain has ended: all 2 partitions done")
-
-
 PRINTED = printed()
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_programs_read_of_a_run_is_what_the_file_has(name: str, golden: Golden) -> None:
-    """If this fails, tests/support/cli/progress_golden.py explains what to do."""
+    """If this fails, tests/support/cli/golden_runs.py explains what to do."""
     check = golden.check if name == "metrics.prom" else golden.check_json
     check(name, PRINTED[name])
 
@@ -398,68 +376,6 @@ def test_a_time_by_which_a_run_is_to_be_done_is_named_and_lifted(live: RunDir) -
 
     call(live, "--by", "none")
     assert answer(call(live, "--json"))["schedule"]["by"] is None
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("--window", "22-5", "--window: '22-5' is not a window. Give it such as 22:00-05:00"),
-        ("--start-at", "2020-01-01T12:00", "--start-at 2020-01-01T12:00: is in the past"),
-        ("--start-at", "soon", "--start-at 'soon': is not a time"),
-        ("--by", "2020-01-01T12:00", "--by 2020-01-01T12:00: is in the past"),
-        (
-            "--by",
-            "9999-12-31T23:59:59",
-            "--by 9999-12-31T23:59:59: a time before 1970 or after 9998",
-        ),
-        (
-            "--start-at",
-            "9999-01-02T00:00",
-            "--start-at 9999-01-02T00:00: a time before 1970 or after 9998",
-        ),
-        ("--within", "soon", "--within 'soon': expected a time such as 90s, 5m, 1h30m or seconds"),
-        ("--within", "0s", "--within 0s: is not between 1 s and 365 days"),
-        ("--within", "400d", "--within 400d: is not between 1 s and 365 days"),
-        ("--while", "/no/such/program", "--while: /no/such/program: no such program"),
-        ("--while", "'open", '--while: "\'open": no closing quotation'),
-    ],
-)
-def test_what_cannot_be_used_is_refused_before_anything_is_sent(
-    live: RunDir, option: str, value: str, words: str
-) -> None:
-    refused = call(live, option, value)
-
-    assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception).startswith(words)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--by", "22:00", "--within", "8h"), "--by and --within name the same time"),
-        (
-            ("--by", "2100-01-01T12:00", "--start-at", "2100-01-01T13:00"),
-            "--by: the run would be done before it starts",
-        ),
-    ],
-)
-def test_times_that_contradict_each_other_are_refused(
-    live: RunDir, options: tuple[str, ...], words: str
-) -> None:
-    refused = call(live, *options)
-
-    assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception).startswith(words)
-
-
-def test_a_run_without_an_engine_shows_its_schedule_and_takes_no_other(tmp_path: Path) -> None:
-    run = StateDir(tmp_path / "left").create_run("audit")
-    written(run.journal, a_start()).close()
-
-    assert call(run).stdout == "steps of audit begin at any time\n"
-    refused = call(run, "--window", "none")
-    assert isinstance(refused.exception, RunRefused)
-    assert "ktui resume audit" in str(refused.exception)
 
 
 def test_a_dry_run_says_when_steps_begin_and_when_the_run_is_expected_to_end(

@@ -13,18 +13,17 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem
 from ktui.execution.host import client
-from ktui.execution.host.catalog import UnknownRun
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.run.events import LimitsChanged, Paused
+from ktui.execution.run.events import LimitsChanged
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape
 from ktui.simulated.clock import VirtualClock
 from support.cli.shell import owned_run
-from support.journals.journals import a_start, ended, read, written
+from support.journals.journals import a_start, read, written
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +57,6 @@ def run_of(run: RunDir) -> Run:
     return follower.run
 
 
-def test_ktui_limits_without_options_prints_the_limits_in_force(live: RunDir) -> None:
-    call(live, "limits", "--replicas", "1", "--per-broker", "none", "--shape", "gentle")
-
-    printed = call(live, "limits")
-
-    lines = [line.split() for line in printed.stdout.splitlines()]
-    assert lines[0] == ["LIMITS", "OF", "drain-b3", "IN", "FORCE"]
-    assert ["--replicas", "1"] in lines
-    assert ["--per-broker", "none"] in lines
-    assert ["--shape", "gentle"] in lines
-
-
 def test_new_limits_are_confirmed_with_the_decision_from_which_they_bind(live: RunDir) -> None:
     before = run_of(live)
 
@@ -92,15 +79,6 @@ def test_the_value_none_lifts_a_limit(live: RunDir) -> None:
 
     assert call(live, "limits", "--per-broker", "none").exit_code == 0
     assert run_of(live).limits.per_broker is None
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
-def test_an_invalid_limit_is_named_and_not_written(live: RunDir, value: str) -> None:
-    refused = call(live, "limits", "--per-broker", value)
-
-    assert isinstance(refused.exception, BadInput)
-    assert "--per-broker" in str(refused.exception)
-    assert commands(live, ["per-broker", value]) == 0
 
 
 def commands(run: RunDir, options: list[str]) -> int:
@@ -142,27 +120,6 @@ def test_one_broker_gets_limits_of_its_own_and_an_undo_takes_them_back(live: Run
     lift = ("--per-broker", "run", "--bytes-per-broker", "run")
     assert call(live, "limits", "--broker", "3", *lift).exit_code == 0
     assert run_of(live).limits.brokers == ()
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("3", "--partitions", "1"), "--partitions: it is not a limit of one broker. Give it with"),
-        (("3", "--pace", "quiet"), "--pace: it is not a limit of one broker"),
-        (("3",), "--broker: no limit is named. Give one or more of --per-broker"),
-        (("9", "--per-broker", "1"), "no partition that holds, gains or loses a replica on broker"),
-        (("3", "--per-broker", "0"), "none to lift the limit, or run for that of the run"),
-    ],
-)
-def test_what_one_broker_cannot_have_is_refused_before_anything_is_written(
-    live: RunDir, given: tuple[str, ...], words: str
-) -> None:
-    before = run_of(live).seq
-    refused = call(live, "limits", "--broker", *given)
-
-    assert isinstance(refused.exception, BadInput)
-    assert words in str(refused.exception)
-    assert run_of(live).seq == before
 
 
 def test_limits_that_conflict_with_those_in_force_are_refused_and_not_written(
@@ -209,82 +166,6 @@ def test_everything_that_comes_to_or_goes_from_a_broker_is_paused_and_continued(
 
     assert call(live, "continue", "--broker", "3").exit_code == 0
     assert run_of(live).pauses.partitions == set()
-
-
-@pytest.mark.parametrize("verb", ["pause", "continue"])
-def test_a_broker_that_the_run_has_nothing_to_do_with_is_refused_not_taken_for_the_whole_run(
-    live: RunDir, verb: str
-) -> None:
-    refused = call(live, verb, "--broker", "9")
-
-    assert isinstance(refused.exception, BadInput)
-    assert "has no partition that holds, gains or loses a replica on broker 9" in str(
-        refused.exception
-    )
-    assert run_of(live).pauses.whole == {}
-
-
-@pytest.mark.parametrize("verb", ["pause", "continue"])
-def test_unknown_topics_and_partitions_are_all_named_and_nothing_is_written(
-    live: RunDir, verb: str
-) -> None:
-    before = read(live.journal)[0][-1].seq
-    refused = call(
-        live, verb, "--topic", "ordrs", "--topic", "orders", "--partition", "orders:99",
-        "--partition", "audit:1",
-    )  # fmt: skip
-
-    assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception) == (
-        "run drain-b3 does not have topic 'ordrs' (did you mean 'orders'?), topic 'audit' and "
-        "partition 99 of topic orders"
-    )
-    assert not [e for e in read(live.journal)[0][before:] if isinstance(e.event, Paused)]
-
-
-@pytest.mark.parametrize("partition", ["orders", "orders:x", ":3", "orders:-1"])
-def test_a_malformed_partition_is_refused_with_the_form(live: RunDir, partition: str) -> None:
-    refused = call(live, "pause", "--partition", partition)
-
-    assert refused.exit_code == 2
-    assert "expected TOPIC:NUMBER, such as orders:3" in refused.stderr
-
-
-COMMANDS = [("pause",), ("continue",), ("limits", "--partitions", "3")]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_to_a_run_without_an_engine_is_refused_with_the_resume_command(
-    abandoned: RunDir, command: tuple[str, ...]
-) -> None:
-    refused = call(abandoned, *command)
-
-    assert isinstance(refused.exception, RunRefused)
-    assert "run audit has no engine" in str(refused.exception)
-    assert "ktui resume audit" in str(refused.exception)
-    with Journal.open(abandoned.journal, VirtualClock()) as journal:
-        assert journal.asked() == []
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_to_an_ended_run_is_refused(abandoned: RunDir, command: tuple[str, ...]) -> None:
-    with Journal.open(abandoned.journal, VirtualClock()) as journal:
-        journal.append([ended(3)])
-
-    refused = call(abandoned, *command)
-
-    assert isinstance(refused.exception, RunRefused)
-    assert "run audit has ended" in str(refused.exception)
-
-
-@pytest.mark.parametrize("command", [*COMMANDS, ("limits",)])
-def test_a_command_to_an_unknown_run_is_refused_with_a_similar_name(
-    live: RunDir, command: tuple[str, ...]
-) -> None:
-    refused = call(live, *command, name="drain-b4")
-
-    assert isinstance(refused.exception, UnknownRun)
-    assert "did you mean 'drain-b3'?" in str(refused.exception)
 
 
 def test_an_engine_that_does_not_answer_is_named_with_the_fate_of_the_command(

@@ -21,23 +21,13 @@ from ktui.execution.run.events import (
     AnyRunEvent,
     JournalEntry,
     Outage,
-    Paused,
-    PauseOrigin,
-    StateEntered,
-    StepBegun,
 )
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State
 from support.journals.journals import (
-    CLUSTER,
     a_start,
-    accepted,
-    ended,
-    over,
     planned,
     started,
-    step,
     written,
 )
 
@@ -53,10 +43,6 @@ def a_run(here: StateDir, name: str, *more: AnyRunEvent) -> RunDir:
     return run
 
 
-def entered(partition: int, state: State) -> StateEntered:
-    return StateEntered(topic="orders", partition=partition, state=state)
-
-
 def runs(here: StateDir, *arguments: str) -> Any:
     done = CliRunner().invoke(ktui, ["runs", "--state-dir", str(here.path), *arguments])
     assert done.exit_code == 0, done.output
@@ -66,16 +52,6 @@ def runs(here: StateDir, *arguments: str) -> Any:
 def row(text: str, name: str) -> str:
     (line,) = [line for line in text.splitlines() if line.startswith(name)]
     return " ".join(line.split())
-
-
-def test_ktui_runs_without_a_run_shows_how_to_start_one(here: StateDir) -> None:
-    assert runs(here).stdout == (
-        f"No runs: there is no folder {here.path}. The first run creates it: ktui start PLAN\n"
-    )
-    assert json.loads(runs(here, "--json").stdout)["runs"] == []
-    assert not here.path.exists()
-    here.runs.mkdir(parents=True)
-    assert runs(here).stdout == f"No runs in {here.path} yet. Start one: ktui start PLAN\n"
 
 
 def test_a_folder_that_is_no_state_directory_does_not_read_as_one_without_runs(
@@ -99,32 +75,6 @@ def test_a_file_in_the_place_of_the_state_directory_is_named(
     assert f"{file}: is a file, not a state directory. Name its folder: --state-dir" in str(
         done.exception
     )
-
-
-def test_each_run_is_a_row_with_its_progress_and_its_owner(here: StateDir) -> None:
-    a_run(here, "left", entered(0, State.DONE), entered(1, State.FAILED))
-    a_run(here, "over", ended(3))
-    with own_run(a_run(here, "live", Paused(by=PauseOrigin.OPERATOR))) as owned:
-        text = runs(here).stdout
-
-    who = owned.holder
-    assert "left waiting for resume 1/3 0 1 0 20" in row(text, "left")
-    assert row(text, "left").endswith(f"- {CLUSTER} drain.json")
-    assert "over ended" in row(text, "over")
-    assert "live paused 0/3 0 0 0" in row(text, "live")
-    assert f"{who.pid} of {who.user} on {who.host}" in row(text, "live")
-
-
-def test_a_run_whose_engine_has_lost_the_cluster_is_shown_with_the_outage(here: StateDir) -> None:
-    run = a_run(here, "cut-off", Outage(lost=True, reason="no answer"))
-    with own_run(run):
-        assert row(runs(here).stdout, "cut-off").startswith("cut-off running, cluster lost 0/3")
-        (listed_run,) = json.loads(runs(here, "--json").stdout)["runs"]
-    (left,) = json.loads(runs(here, "--json").stdout)["runs"]
-
-    assert listed_run["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
-    assert left["outage"] is None
-    assert row(runs(here).stdout, "cut-off").startswith("cut-off waiting for resume 0/3")
 
 
 def owned_for_days() -> Holder:
@@ -186,27 +136,6 @@ def test_json_of_runs_has_the_time_of_the_last_poll(here: StateDir) -> None:
     assert listed_run["last_look_at"] == status["last_look_at"] == "2026-11-21T14:02:31.000Z"
 
 
-def test_json_of_runs_is_one_object_with_every_run(here: StateDir) -> None:
-    with own_run(a_run(here, "live", entered(0, State.TOPIC_GONE))) as owned:
-        listed_run = json.loads(runs(here, "--json").stdout)
-
-    assert next(iter(listed_run)) == "schema_version"
-    assert listed_run["state_dir"] == str(here.path)
-    (run,) = listed_run["runs"]
-    assert run["run"] == "live"
-    assert run["state"] == "running"
-    assert run["cluster_id"] == CLUSTER
-    assert run["started_at"] == "2026-01-01T00:00:00.000Z"
-    assert run["ended_at"] is None
-    assert run["owner"]["pid"] == owned.holder.pid
-    assert run["owner"]["since"].endswith("Z")
-    assert run["partitions"] == 3
-    assert run["counts"]["queued"] == 2
-    assert run["counts"]["topic_gone"] == 1
-    assert run["counts"]["failed"] == 0
-    assert run["problem"] is None
-
-
 def test_unreadable_runs_are_shown_beside_readable_ones(here: StateDir) -> None:
     a_run(here, "good")
     here.create_run("garbage").journal.write_text("text" * 1_000, encoding="utf-8")
@@ -220,42 +149,3 @@ def test_unreadable_runs_are_shown_beside_readable_ones(here: StateDir) -> None:
     assert "not an SQLite file" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert "odd\\x1b[31m" in done.stdout
-
-
-def test_partitions_that_a_killed_run_leaves_with_an_extra_replica_are_counted(
-    here: StateDir,
-) -> None:
-    """orders-0 rests between two steps; Kafka ends the step of orders-1 without the run."""
-    killed = a_run(here, "drain", step(0), accepted(0), over(0), step(1), accepted(1))
-    words = "2 partitions have more replicas than before and after the run"
-
-    assert f"run drain: {words}, until it is resumed or rolled back" in runs(here).stderr
-    (listed,) = json.loads(runs(here, "--json").stdout)["runs"]
-    assert listed["extra_replicas"].startswith(words)
-
-    with own_run(killed):
-        assert words not in runs(here).stderr
-
-
-def test_a_killed_run_that_has_dropped_what_it_added_leaves_no_extra_replica(
-    here: StateDir,
-) -> None:
-    dropped = msgspec.structs.replace(over(0), replicas=(1, 2, 4))
-    a_run(here, "drain", step(0), accepted(0), over(0), dropping(0), dropped)
-
-    assert "more replicas" not in runs(here).stderr
-
-
-def test_a_partition_that_was_stopped_with_an_extra_replica_is_not_left_to_the_resume(
-    here: StateDir,
-) -> None:
-    stopped = StateEntered(topic="orders", partition=0, state=State.STOPPED)
-    a_run(here, "drain", step(0), accepted(0), over(0), stopped)
-
-    assert "more replicas" not in runs(here).stderr
-
-
-def dropping(partition: int) -> StepBegun:
-    return msgspec.structs.replace(
-        step(partition), replicas=(1, 2, 4), adding=(), removing=(3,), before=(1, 2, 3, 4)
-    )

@@ -34,14 +34,13 @@ from support.cli.start_sandbox import StartSandbox
 from support.cli.throttle_sandbox import (
     BROKER_4,
     a_run,
-    all_over,
     call,
     json_of,
     lines,
     run_of,
     throttled,
 )
-from support.journals.journals import a_start, ended, planned, started, written
+from support.journals.journals import a_start, planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
 
@@ -62,14 +61,6 @@ def asked(run: RunDir) -> int:
         return len(journal.asked(unanswered=False))
 
 
-def test_ktui_throttle_of_a_run_without_one_prints_none(live: RunDir) -> None:
-    call(live, "none")
-
-    assert lines(call(live))[0] == (
-        "throttle of drain-b3: none; not set on any broker or topic now"
-    )
-
-
 def test_a_new_rate_takes_effect_at_once_and_none_lifts_it(live: RunDir) -> None:
     answer = json_of(call(live, "50MB,4=20MiB", "--json"))
 
@@ -88,58 +79,6 @@ def test_an_undo_puts_the_last_rate_back(live: RunDir) -> None:
     call(live, "--undo")
     assert run_of(live).throttled.rates == NO_THROTTLE
     assert "--undo and RATE exclude each other" in refusal(call(live, "5MB", "--undo"))
-
-
-@pytest.mark.parametrize("rate", ["fast", "0", "x=5MB", "3=1MB,3=2MB", "5MB,6MB", ""])
-def test_a_malformed_rate_is_refused_and_not_sent(live: RunDir, rate: str) -> None:
-    before = asked(live)
-
-    assert refusal(call(live, rate)).startswith("RATE: ")
-    assert asked(live) == before
-
-
-def test_leave_behind_is_refused_while_partitions_move(live: RunDir) -> None:
-    before = asked(live)
-
-    words = refusal(call(live, "--leave-behind"))
-
-    assert words.startswith("--leave-behind: run drain-b3 still moves partitions")
-    assert "ktui throttle drain-b3 none" in words
-    assert asked(live) == before
-
-
-def test_leaving_a_throttle_on_a_broker_names_it_and_exits_with_a_code_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = a_run(tmp_path, *throttled(), *all_over())
-    answer = Answer(accepted=True, words="left behind")
-    monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
-
-    with own_run(run):
-        result = call(run, "--leave-behind")
-
-    assert result.exit_code == 3
-    assert "broker 4 may keep the throttle" in result.stderr
-    assert "ktui doctor --clear-throttles" in result.stderr
-
-
-def test_a_rate_and_leave_behind_exclude_each_other(live: RunDir) -> None:
-    assert "and RATE exclude each other" in refusal(call(live, "5MB", "--leave-behind"))
-
-
-@pytest.mark.parametrize("arguments", [("5MB",), ("--leave-behind",)])
-def test_a_run_without_an_engine_must_be_resumed_first(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    run = a_run(tmp_path, *throttled(), *all_over())
-
-    assert "ktui resume drain-b3" in refusal(call(run, *arguments))
-
-
-def test_throttling_an_ended_run_is_refused(tmp_path: Path) -> None:
-    run = a_run(tmp_path, *a_start(2), ended(2))
-
-    assert "run drain-b3 has ended" in refusal(call(run, "5MB"))
 
 
 def test_a_rate_under_which_no_copy_ends_is_not_asked_for_unless_the_operator_insists(
@@ -546,3 +485,17 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     launch_left_run(launch)
 
     assert spawned == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ("none", "none"),
+        ("50MB", "50 MB/s into each broker, leaders too"),
+        ("50MB,3=20MB", "50 MB/s into each broker, 20 MB/s into broker 3, leaders too"),
+        ("50MB,3=none", "50 MB/s into each broker, none into broker 3, leaders too"),
+        ("3=2MB,4=2MB,5=none", "2.0 MB/s into brokers 3 and 4, leaders too"),
+    ],
+)
+def test_rates_are_worded_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
+    assert parse_throttle_rates(rates).with_leaders(throttled=True) == words
