@@ -197,20 +197,20 @@ def kinds() -> dict[str, list[AnyRunEvent]]:
     dropping = msgspec.structs.replace(
         step(0), replicas=(1, 2, 4), adding=(), removing=(3,), before=(1, 2, 3, 4)
     )
-    paused = [
+    paused: list[AnyRunEvent] = [
         *(step(0, 6), accepted(0), new),
         Paused(by=PauseOrigin.OPERATOR),
         Paused(by=PauseOrigin.FAILURE, reason="orders-1 has failed"),
         Paused(by=PauseOrigin.OPERATOR, topics=("orders",), partitions=_ALL[3:4]),
         StepGate(shut=True, reason="3 partitions are offline"),
     ]
-    troubled = [
+    troubled: list[AnyRunEvent] = [
         *(step(0), accepted(0), step(1), accepted(1)),
         _entered(1, State.ADDING, "broker 4 is down"),
         _entered(2, State.CHANGED_ELSEWHERE, "it has 1,2,9 now"),
         _entered(3, State.BLOCKED, "\x1b[2Jgone"),
     ]
-    extras = [step(0), accepted(0), over(0), step(1), accepted(1)]
+    extras: list[AnyRunEvent] = [step(0), accepted(0), over(0), step(1), accepted(1)]
     dropped = msgspec.structs.replace(over(0), replicas=(1, 2, 4))
     of_four: dict[str, list[AnyRunEvent]] = {
         "begun": [],
@@ -274,7 +274,7 @@ class RunsSandbox:
         for run in self.state.run_dirs():
             with suppress(JournalProblem), Journal.open(run.journal, VirtualClock()) as journal:
                 for each in journal.asked(unanswered=False):
-                    asked[f"command {each.number} to {run.name}"] = str(each.command)
+                    asked[f"command {each.id} to {run.name}"] = str(each.command)
         return asked
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from ktui.cluster.settings import CORDONED
 from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
 from support.cli.broker_sandbox import RemovalSandbox
-from support.golden import Golden, sessions
+from support.golden import Acts, Golden, sessions
 from support.simulated.moving_clusters import move
 
 
@@ -65,7 +65,7 @@ def thirty_topics(sandbox: RemovalSandbox) -> None:
     sandbox.wait(1.0)
 
 
-ACTS = {
+ACTS: Acts = {
     "cluster": cluster,
     "cordon": lambda sandbox, value: sandbox.cordon(3, value),
     "cordoned-by-file": lambda sandbox: sandbox.cluster(broker_configs={CORDONED: "*"}),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.cli.golden_runs import RunsSandbox
-from support.golden import Golden, sessions
+from support.golden import Acts, Golden, sessions
 
-ACTS = {
+ACTS: Acts = {
     "run": RunsSandbox.run,
     "live": RunsSandbox.live,
     "dies": RunsSandbox.dies,
