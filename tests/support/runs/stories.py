@@ -19,7 +19,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import OutsideEvent, ScheduledEvent
 from support.runs.engine_runs import OWNER, Replicas
-from support.runs.witnessed import WitnessedRun
+from support.runs.witnessed import DEAD_S, Killed, KilledRun, WitnessedRun
 from support.simulated.moving_clusters import a_cluster, tp
 
 LEFT = "left by the story"
@@ -175,6 +175,30 @@ class Story(WitnessedRun):
             (self.replicas(each), self.leader(each)) == (self.targets[each], self.targets[each][0])
             for each in map(tp, names)
         )
+
+
+class KilledStory(Story, KilledRun):
+    """A story whose engine is killed at some instants."""
+
+    def to_the_end(self, dead_s: float | None = None, until_s: float = 3_000.0) -> Run:
+        """Execute the run to its end, with another engine after each death.
+
+        Args:
+            dead_s: how long no engine runs after a death; None: as the dice of the story decide.
+            until_s: the second at which the run is left if it has not ended.
+        """
+        execute = self.played
+        while True:
+            try:
+                return execute(until_s)
+            except Killed:
+                self.clock.pass_time(self.chance.choice(DEAD_S) if dead_s is None else dead_s)
+                execute = self.resumed
+
+    def late_ones_arrive(self) -> None:
+        """Wait until no request of a killed engine can arrive any more."""
+        self.clock.pass_time(70.0)
+        self.cluster.catch_up()
 
 
 def _is_step(event: AnyRunEvent, name: str) -> bool:

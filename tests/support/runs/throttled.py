@@ -41,8 +41,8 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.configs import Configs
 from support.runs.engine_runs import Replicas
-from support.runs.stories import Story
-from support.runs.witnessed import Killed, KilledRun, Reaper, WitnessedRun
+from support.runs.stories import KilledStory
+from support.runs.witnessed import Reaper, WitnessedRun
 from support.simulated.witness import Arrival
 
 Settings = dict[ConfigResource, dict[str, str]]
@@ -281,7 +281,7 @@ class _AtWords(Reaper):
         return True
 
 
-class ThrottledStory(Story, KilledRun):
+class ThrottledStory(KilledStory):
     """A story whose run copies at 500 kB/s into a broker: 20 s a replica by default.
 
     Args:
@@ -306,15 +306,8 @@ class ThrottledStory(Story, KilledRun):
         """Kill its engine at the first instant that matches the words."""
         self.reaper = _AtWords(words)
 
-    def to_the_end(self, dead_s: float = 2.0, until_s: float = 2_000.0) -> Run:
-        """Execute the run to its end, with another engine after each death."""
-        execute = self.played
-        while True:
-            try:
-                return execute(until_s)
-            except Killed:
-                self.clock.pass_time(dead_s)
-                execute = self.resumed
+    def to_the_end(self, dead_s: float | None = 2.0, until_s: float = 2_000.0) -> Run:
+        return super().to_the_end(dead_s, until_s)
 
     @property
     def lists(self) -> dict[str, str]:

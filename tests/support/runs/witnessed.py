@@ -181,6 +181,10 @@ LONGEST_ON_ITS_WAY_S = 60.0
 """The longest time in seconds that a broker keeps a request, from any sender."""
 
 
+DEAD_S = (0.0, 0.3, 2.0, 9.0, 60.0)
+"""How many seconds pass until the next engine."""
+
+
 class Killed(BaseException):
     """SIGKILL: code that catches errors does not see it."""
 
@@ -302,4 +306,32 @@ class KilledRun(WitnessedRun):
             try:
                 return await self.execute()
             except Killed:
-                await self.clock.sleep(self.chance.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
+                await self.clock.sleep(self.chance.choice(DEAD_S))
+
+
+Play = Callable[[Path, Collection[int]], Reaper]
+"""Plays a story in a folder, killed at some instants, and checks its end."""
+
+
+def killed_at_seeded_instants(seed: int, folder: Path, play: Play) -> None:
+    """Play a story whole, and again killed at some of its instants."""
+    count = play(folder / "whole", ()).count
+    dice = random.Random(f"instants {seed}")  # noqa: S311 - a test's dice
+    at = {dice.randint(1, count) for _ in range(dice.choice((1, 1, 2, 3, 6)))}
+    play(folder / "killed", at)
+
+
+def killed_at_any_instant(
+    folder: Path, play: Play, *, first: int = 1, each: int = 1, again: int = 0
+) -> None:
+    """Play a story whole, and again killed at each of its instants, or at some of them.
+
+    Args:
+        folder: the parent of the stories' folders.
+        play: plays the story.
+        first: the first instant.
+        each: how many instants lie between two plays.
+        again: how many instants after that the next engine is killed, too; 0: it is not.
+    """
+    for instant in range(first, play(folder / "whole", ()).count + 1, each):
+        play(folder / str(instant), {instant, instant + again})
