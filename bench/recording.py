@@ -18,9 +18,9 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.codec import Encoder
-from ktui.recording.lines import encode
 from ktui.recording.reading import PlayedPoll, find_sessions, play_session
 from ktui.recording.recorder import Recorder
+from ktui.recording.segments import encode
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEADER, KEPT, NEW, OLD = 1, 2, 3, 4

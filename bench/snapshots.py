@@ -16,7 +16,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.scenario.targets import place_replicas
+from ktui.simulated.scenario.topics import place_replicas
 from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.simulated.twin.text import twin_text
 

@@ -31,7 +31,7 @@ from ktui.execution.journal.commands import (
 from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
 from ktui.pipeline.report.data.lake import ArrowLake, Provenance, choose_subject, trace_provenance
-from ktui.pipeline.report.page.load import load_facts
+from ktui.pipeline.report.data.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.recording.recorder import Recorder

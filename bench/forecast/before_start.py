@@ -29,7 +29,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PreviewBase
-from ktui.recording.lines import RunLine, from_wall_ms
+from ktui.recording.segments import RunLine, from_wall_ms
 from ktui.speed.answer import HowLong, basis_text, span_text
 from ktui.speed.shown import SpeedShown, prior_of
 from ktui.units import Rate

@@ -35,7 +35,7 @@ from ktui.preview.preview import PreviewBase
 from ktui.progress.flows import Counted
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.lines import RunLine
+from ktui.recording.segments import RunLine
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.data.flows import TideFactors, TopicLogs, TrafficMoment

@@ -17,7 +17,7 @@ from ktui.pipeline.what_if.model import InflowSample, RecordedCopy, RunLoads, fi
 from ktui.progress.flows import Counted
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.lines import RunLine
+from ktui.recording.segments import RunLine
 
 _STEP_S = 1.0
 _DECILES = 10

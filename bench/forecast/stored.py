@@ -9,8 +9,8 @@ from typing import NamedTuple
 from bench.forecast import real_runs, simulated
 from bench.forecast.real_runs import Kind, Machine
 from ktui.pipeline.forecast.replay import DecodedPoll, SessionStream
-from ktui.recording.lines import RunLine
 from ktui.recording.reading import find_sessions
+from ktui.recording.segments import RunLine
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

@@ -37,9 +37,9 @@ from ktui.pipeline.run.run import PipelineRequest
 from ktui.pipeline.run.run import run as run_pipeline
 from ktui.pipeline.spark import session
 from ktui.pipeline.sql import DuckLake
-from ktui.recording import lines
+from ktui.recording import segments
 from ktui.recording.codec import Encoder
-from ktui.recording.lines import SCHEMA_VERSION, Head, to_ms, wall_ms
+from ktui.recording.segments import SCHEMA_VERSION, Head, to_ms, wall_ms
 from ktui.simulated.clock import VirtualClock
 
 USUAL = (100, 20, 60, 0)
@@ -218,14 +218,14 @@ class _Session:
     def record(self, seconds: int) -> None:
         """Write the next segment."""
         segment, encoder = next(self._segments), Encoder()
-        written = [lines.encode(self._head(segment))]
+        written = [segments.encode(self._head(segment))]
         for _ in range(seconds):
             for event in self._events:
                 line = run_line(event, self._spec, next(self._entries), self._clock)
-                written.append(lines.encode(msgspec.structs.replace(line, seq=next(self._seq))))
+                written.append(segments.encode(msgspec.structs.replace(line, seq=next(self._seq))))
             seen = self._observation()
             self.samples += len(seen.partitions)
-            written.append(lines.encode(encoder.poll(seen, seq=next(self._seq))))
+            written.append(segments.encode(encoder.poll(seen, seq=next(self._seq))))
             self._clock.pass_time(1)
             over = self._story.is_run_over
             self._events = self._begin_run() if over else self._story.pass_second()

@@ -18,7 +18,7 @@ from ktui.cluster.broker import Broker, BrokerConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.execution.run.events import AnyRunEvent, encode
-from ktui.recording.lines import SCHEMA_VERSION, Head, LostPollLine, RunLine, to_ms, wall_ms
+from ktui.recording.segments import SCHEMA_VERSION, Head, LostPollLine, RunLine, to_ms, wall_ms
 from ktui.recording.writing import SegmentLimits, SessionWriter
 from ktui.simulated.clock import VirtualClock
 

@@ -17,8 +17,8 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Cause, Progress
-from ktui.recording.lines import RunLine, from_wall_ms
 from ktui.recording.reading import Damage, PlayedPoll, find_sessions, play_session
+from ktui.recording.segments import RunLine, from_wall_ms
 
 WINDOW_S = 10.0
 """The seconds over which the peak inflow of a broker is an average."""

@@ -29,7 +29,7 @@ from ktui.pipeline.lake.records import (
     Sample,
     Span,
 )
-from ktui.pipeline.report.data.measures import bin_ms, binned, inflow
+from ktui.pipeline.report.data.load import bin_ms, binned, inflow
 from ktui.pipeline.report.figures import figure as names
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.forecasts import eta_figure, limits_words, what_if_figure

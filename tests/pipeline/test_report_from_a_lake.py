@@ -35,8 +35,8 @@ from ktui.pipeline.report.data.lake import (
     records,
     trace_provenance,
 )
+from ktui.pipeline.report.data.load import load_facts, without_overlaps
 from ktui.pipeline.report.figures.figure import MARKS, Figure
-from ktui.pipeline.report.page.load import load_facts, without_overlaps
 from ktui.pipeline.report.page.page import FIGURES, figures_json, page, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake

@@ -13,9 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
-from ktui.pipeline.spark import executors
-from ktui.pipeline.spark.executors import check_executors
-from ktui.pipeline.spark.master import check_resource_manager, spark_errors_as_problems
+from ktui.pipeline.spark import cluster
+from ktui.pipeline.spark.cluster import (
+    check_executors,
+    check_resource_manager,
+    spark_errors_as_problems,
+)
 from ktui.pipeline.spark.probe import ProbeResult
 from ktui.pipeline.spark.session import start
 from support.pipeline.follower import pipeline_process
@@ -58,7 +61,7 @@ def _seen_with(
     python: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     """Check executors that use another Python."""
-    monkeypatch.setattr(executors, "is_local", lambda _: False)
+    monkeypatch.setattr(cluster, "is_local", lambda _: False)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     check_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
 
@@ -70,8 +73,8 @@ def test_a_folder_invisible_to_the_executors_is_named(
         """Probe from a machine whose folder of that name lacks the probe files."""
         yield ProbeResult("host-7", "python3", (), tuple(paths))
 
-    monkeypatch.setattr(executors, "is_local", lambda _: False)
-    monkeypatch.setattr(executors, "probe", elsewhere)
+    monkeypatch.setattr(cluster, "is_local", lambda _: False)
+    monkeypatch.setattr(cluster, "probe", elsewhere)
 
     with pytest.raises(PipelineProblem, match=f"^{tmp_path}/lake: executors on host-7 do not see"):
         check_executors(spark.sparkContext, (), str(tmp_path / "lake"), lambda _: None)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, with_contemporaries
 from ktui.pipeline.lake.lake import versions_to_merge
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
+from ktui.pipeline.lake.schema import Time, united
+from ktui.pipeline.report.data.load import bin_ms, binned
 from ktui.pipeline.report.data.marks import idle_spans
-from ktui.pipeline.report.data.measures import bin_ms, binned
 from ktui.pipeline.report.figures.figure import Counter, grid, held, outside
 from ktui.pipeline.report.figures.states import ended_spans, peaks
-from ktui.pipeline.united_times import Time, united
 from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)

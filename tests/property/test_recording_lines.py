@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
 from ktui.recording.codec import BrokenSequence, Decoder, Encoder
-from ktui.recording.lines import ChecksumMismatch, PollLine, decode, encode
+from ktui.recording.segments import ChecksumMismatch, PollLine, decode, encode
 from property.test_progress import histories
 from support.recordings.recordings import copying, to_the_millisecond
 

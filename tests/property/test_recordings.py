@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
 from ktui.inputfile import FileProblem
-from ktui.recording.lines import End, PollLine
 from ktui.recording.reading import (
     Damage,
     GoodLine,
@@ -23,6 +22,7 @@ from ktui.recording.reading import (
     play_session,
     read_lines,
 )
+from ktui.recording.segments import End, PollLine
 from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
 from ktui.recording.writing import seal
 from property.test_progress import histories

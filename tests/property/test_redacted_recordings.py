@@ -10,10 +10,10 @@ from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import AnyRunEvent, decode, encode
-from ktui.recording import lines
+from ktui.recording import segments
 from ktui.recording.codec import Decoder, Encoder
-from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact import Redaction
+from ktui.recording.segments import AnyLine, Head, LostPollLine, PollLine, RunLine
 from support.recordings.named_events import (
     MARK,
     NAMES,
@@ -66,7 +66,7 @@ def test_no_name_is_left_in_any_line_or_error_text(
     hide = Redaction(KEY)
 
     for line in recording:
-        assert MARK not in lines.encode(hide(line)).decode().lower()
+        assert MARK not in segments.encode(hide(line)).decode().lower()
 
 
 @given(events(), st.sampled_from(NAMES))

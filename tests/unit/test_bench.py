@@ -42,9 +42,8 @@ from ktui.execution.run.events import Ended, JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.planning.intents.made_plan import Wishes
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.recording.lines import RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, PlayedPoll, find_sessions, play_session, read_lines
-from ktui.recording.segments import files_under
+from ktui.recording.segments import RunLine, files_under, from_wall_ms
 from ktui.rehearsal.summary import Summary
 from ktui.rehearsal.twin import Pace
 from ktui.rehearsal.twins import rehearse

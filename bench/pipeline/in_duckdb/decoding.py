@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.recording.codec import Decoder
-from ktui.recording.lines import Head, LostPollLine, PollLine, RunLine, to_ms
 from ktui.recording.reading import BadLine, GoodLine, read_lines
-from ktui.recording.segments import files_under
+from ktui.recording.segments import Head, LostPollLine, PollLine, RunLine, files_under, to_ms
 
 Row = tuple[Any, ...]
 _ONCE = 50_000

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import (
+from ktui.recording.segments import (
     CensusLine,
     LeaderFigures,
     Name,

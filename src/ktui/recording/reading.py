@@ -14,7 +14,7 @@ from ktui.inputfile import FileProblem
 from ktui.json_text import decode_untrusted
 from ktui.quantities import as_count
 from ktui.recording.codec import BrokenSequence, Decoder
-from ktui.recording.lines import (
+from ktui.recording.segments import (
     SCHEMA_VERSION,
     AnyLine,
     ChecksumMismatch,
@@ -23,9 +23,13 @@ from ktui.recording.lines import (
     LostPollLine,
     PollLine,
     RunLine,
+    SegmentFile,
+    Unzipped,
     decode,
+    files_under,
+    is_open,
+    open_recording_file,
 )
-from ktui.recording.segments import SegmentFile, Unzipped, files_under, is_open, open_recording_file
 
 MOST_BAD = 1_000  # bad lines per file: with more, the file is no recording, or none worth reading
 _NO_LINE = "not a line that this ktui knows"

@@ -14,7 +14,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
-from ktui.recording.lines import (
+from ktui.recording.segments import (
     SCHEMA_VERSION,
     AnyLine,
     Head,

@@ -13,7 +13,7 @@ from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.cluster.text import is_simulated, marked, simulated_id
 from ktui.json_text import decode_untrusted
-from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
+from ktui.recording.segments import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
 
 _WORD = re.compile(r"[^\s,;()\[\]{}\"'`<>=|@]+")
 _ENDS = ".:!?"

@@ -14,16 +14,6 @@ from ktui.cluster.clock import SLOWEST, SPEEDS, PausableClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
-from ktui.recording.lines import (
-    AnyLine,
-    End,
-    Head,
-    LostPollLine,
-    RunLine,
-    from_wall_ms,
-    to_ms,
-    to_s,
-)
 from ktui.recording.reading import (
     Damage,
     GoodLine,
@@ -34,6 +24,16 @@ from ktui.recording.reading import (
     read_lines,
 )
 from ktui.recording.recorder import Recorder
+from ktui.recording.segments import (
+    AnyLine,
+    End,
+    Head,
+    LostPollLine,
+    RunLine,
+    from_wall_ms,
+    to_ms,
+    to_s,
+)
 from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
 
 __all__ = ["FASTEST", "SLOWEST", "ReplayClock"]

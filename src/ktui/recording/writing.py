@@ -18,16 +18,21 @@ from ktui.cluster.observation import Observation
 from ktui.durable import check_replaceable, make_folder, sync_folder
 from ktui.inputfile import FileProblem
 from ktui.recording.codec import Encoder
-from ktui.recording.lines import AnyLine, End, Head, encode, to_ms, wall_ms
 from ktui.recording.segments import (
     GZIP,
     UNFINISHED,
+    AnyLine,
+    End,
+    Head,
     Unzipped,
+    encode,
     files_under,
     is_open,
     open_recording_file,
     segment_path,
     session_folder,
+    to_ms,
+    wall_ms,
 )
 
 LEVEL = 4  # the level of gzip: 3 % larger than level 6, in a sixth of its time

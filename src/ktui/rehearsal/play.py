@@ -25,8 +25,8 @@ from ktui.quantities import as_duration
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
 from ktui.rehearsal.aftermath import EndedBy, Played
-from ktui.rehearsal.faults import Fault, FaultProblem, parse_fault
 from ktui.rehearsal.stage import FaultStage, Foresight
+from ktui.rehearsal.twin import Fault, FaultProblem, parse_fault
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.producers import Producers

@@ -14,7 +14,7 @@ from ktui.execution.engine.in_flight import WORTH
 from ktui.execution.run.run import Run
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
 from ktui.rehearsal.aftermath import AFTERWARDS_S, BrokerPeak, Hit, SeenStall, look_around
-from ktui.rehearsal.faults import Fault
+from ktui.rehearsal.twin import Fault
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.layout import OutsideEvent, ScheduledEvent

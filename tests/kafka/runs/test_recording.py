@@ -17,8 +17,8 @@ from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for
 from ktui.recording.codec import Decoder
-from ktui.recording.lines import End, PollLine, RunLine
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
+from ktui.recording.segments import End, PollLine, RunLine
 from support.cli.shell import LIMIT_S, Shell, ended
 from support.kafka.slow_topic import filled_topic
 

@@ -13,7 +13,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.recording.codec import BrokenSequence, Decoder
-from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode, to_ms
+from ktui.recording.segments import AnyLine, Head, PollLine, RunLine, decode, to_ms
 
 Brokers = tuple[int, ...]
 

@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.recording.lines import from_wall_ms
+from ktui.recording.segments import from_wall_ms
 from support.pipeline_oracle.read import Happened, Partition
 
 

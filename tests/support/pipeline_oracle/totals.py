@@ -12,7 +12,7 @@ from typing import Any
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import ThrottleLedger
-from ktui.recording.lines import from_wall_ms, wall_ms
+from ktui.recording.segments import from_wall_ms, wall_ms
 from support.pipeline_oracle.moves import pairs, total
 from support.pipeline_oracle.read import Happened, Listing, Partition, Sample
 from support.pipeline_oracle.runs import OneOfRun, RecordedRun, RunStep, named

@@ -15,7 +15,6 @@ import msgspec
 from ktui.cluster.observation import Observation, Reading
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
-from ktui.recording.lines import PollLine, to_ms, to_s
 from ktui.recording.reading import (
     BadLine,
     Damage,
@@ -28,6 +27,7 @@ from ktui.recording.reading import (
     read_lines,
 )
 from ktui.recording.recorder import Recorder
+from ktui.recording.segments import PollLine, to_ms, to_s
 from ktui.simulated.clock import VirtualClock
 from support.pipeline.lake_rows import looks, record
 from support.simulated.observations import START, T0, T1, a_move, an_observation

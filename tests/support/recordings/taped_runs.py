@@ -20,9 +20,18 @@ from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Owned, encode
 from ktui.execution.run.run import Run
-from ktui.recording import lines
+from ktui.recording import segments as lines
 from ktui.recording.codec import Encoder
-from ktui.recording.lines import AnyLine, End, Head, LostPollLine, PollLine, RunLine, to_ms, wall_ms
+from ktui.recording.segments import (
+    AnyLine,
+    End,
+    Head,
+    LostPollLine,
+    PollLine,
+    RunLine,
+    to_ms,
+    wall_ms,
+)
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -22,16 +22,15 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Phase, Progress
 from ktui.rehearsal.aftermath import Played
-from ktui.rehearsal.faults import parse_fault
 from ktui.rehearsal.play import Rehearsal, play
-from ktui.rehearsal.twin import Pace, Twin, twin_of
+from ktui.rehearsal.twin import Pace, Twin, parse_fault, twin_of
 from ktui.rehearsal.twins import prepare
 from ktui.simulated import layout as events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import Scenario
-from ktui.simulated.scenario.submission import Refusals, submit_plan
+from ktui.simulated.scenario.plan import Refusals, submit_plan
 
 Replicas = tuple[int, ...]
 

@@ -17,8 +17,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import RATES, REPLICAS
 from ktui.cluster.text import is_simulated
-from ktui.recording.lines import RunLine
 from ktui.recording.reading import PlayedPoll, find_sessions
+from ktui.recording.segments import RunLine
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.scenario.library import load_scenario, shipped_path

@@ -20,9 +20,9 @@ from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
 from ktui.pacing.limits import Limits
-from ktui.recording.lines import End, Head, PollLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
+from ktui.recording.segments import End, Head, PollLine
 from ktui.rehearsal.aftermath import Played
 from ktui.rehearsal.play import Rehearsal
 from ktui.simulated.clock import ScaledClock, VirtualClock

@@ -27,7 +27,7 @@ from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.views import NAME, type_name, views_sql
 from ktui.pipeline.lake.views import TABLES as VIEWS_TABLES
 from ktui.pipeline.run.recorded_tables import CountedSteps
-from ktui.recording.lines import Head, Line
+from ktui.recording.segments import Head, Line
 from support.pipeline.lake_rows import looks, record
 from support.pipeline.report_lake import write_lake
 from support.recordings.recordings import summed, unsummed

@@ -20,7 +20,7 @@ from ktui.insights.prior import RateCurve
 from ktui.pipeline.forecast import replay
 from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
 from ktui.pipeline.run import replays
-from ktui.pipeline.spark.master import error_sentence
+from ktui.pipeline.spark.cluster import error_sentence
 from ktui.pipeline.spark.session import SparkProgress
 from ktui.pipeline.tables import runs
 from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, cause_window, stalls
@@ -28,9 +28,9 @@ from ktui.pipeline.what_if import table as what_if
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import GridCell
 from ktui.progress.timeline import Cause
-from ktui.recording import lines
+from ktui.recording import segments
 from ktui.recording.codec import Encoder
-from ktui.recording.lines import AnyLine, Head, RunLine
+from ktui.recording.segments import AnyLine, Head, RunLine
 from support.journals.journals import started
 from support.pipeline.lake_rows import looks
 
@@ -238,7 +238,7 @@ def a_session() -> bytes:
     copied.append(msgspec.structs.replace(last, partitions=in_sync))
     seen = [encoder.poll(look, seq=3 + n) for n, look in enumerate(copied)]
     recorded: list[AnyLine] = [head, *of_run, *seen]
-    return gzip.compress(b"".join(map(lines.encode, recorded)))
+    return gzip.compress(b"".join(map(segments.encode, recorded)))
 
 
 BEHIND = (LogEndRecord(1, 100), LogEndRecord(4, 70))

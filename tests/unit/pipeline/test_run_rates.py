@@ -51,7 +51,7 @@ from ktui.pipeline.lake.sizing import (
 from ktui.pipeline.run.run import PipelineRequest, reads_little
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
-from ktui.recording.lines import RunLine
+from ktui.recording.segments import RunLine
 from support.pipeline.sampled import moment, ms, now, over, planned, started, step
 from support.recordings.drained_recordings import MB as DRAINED_RECORDINGS_MB
 from support.recordings.drained_recordings import drained

@@ -11,7 +11,6 @@ import pytest
 
 from ktui.inputfile import FileProblem
 from ktui.recording import segments
-from ktui.recording.lines import End, Head
 from ktui.recording.reading import (
     BadLine,
     Damage,
@@ -21,6 +20,7 @@ from ktui.recording.reading import (
     play_session,
     read_lines,
 )
+from ktui.recording.segments import End, Head
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

@@ -18,8 +18,8 @@ import pytest
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
 from ktui.recording import writing
-from ktui.recording.lines import CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import PlayedPoll
+from ktui.recording.segments import CensusLine, End, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.writing import seal
 from support.recordings.recordings import (
     Recording,

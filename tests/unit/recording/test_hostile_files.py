@@ -13,9 +13,8 @@ import pytest
 
 from ktui.inputfile import FileProblem
 from ktui.recording import segments
-from ktui.recording.lines import Head
 from ktui.recording.reading import MOST_BAD, BadLine, find_segments, find_sessions, read_lines
-from ktui.recording.segments import Unzipped, session_folder
+from ktui.recording.segments import Head, Unzipped, session_folder
 from ktui.recording.writing import SegmentWriter, seal
 from support.recordings.recordings import Recording, bad, files_in, good
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ktui.recording import segments
-from ktui.recording.lines import Head
 from ktui.recording.reading import Damage, PlayedPoll, read_lines
+from ktui.recording.segments import Head
 from ktui.recording.writing import Sealed, seal
 from support.recordings.recordings import (
     Recording,

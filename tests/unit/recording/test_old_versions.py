@@ -9,8 +9,8 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import End, LostPollLine, RunLine
 from ktui.recording.reading import PlayedPoll, find_sessions, play_session
+from ktui.recording.segments import End, LostPollLine, RunLine
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

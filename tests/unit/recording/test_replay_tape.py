@@ -17,7 +17,6 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import topic_resource
-from ktui.recording.lines import LostPollLine, RunLine, to_ms, wall_ms
 from ktui.recording.reading import Damage, PlayedPoll, find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import (
@@ -30,6 +29,7 @@ from ktui.recording.replay_tape import (
     TapeItem,
     parse_second,
 )
+from ktui.recording.segments import LostPollLine, RunLine, to_ms, wall_ms
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from support.recordings.recordings import (

@@ -18,9 +18,9 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.text import is_simulated
 from ktui.durable import make_folder
 from ktui.execution.run.events import Answered, AnyRunEvent, Exported, Request, encode
-from ktui.recording.lines import AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.reading import Damage, PlayedPoll
 from ktui.recording.redact import Redaction, is_plain
+from ktui.recording.segments import AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.stored import StoredSegment, is_live, remove_segments, stored_sessions, tidy
 from support.recordings.recordings import Recording, files_in, happenings
 

@@ -16,9 +16,8 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.timeline import Cause
 from ktui.rehearsal.aftermath import Aftermath, EndedBy, Hit, what_to_do
-from ktui.rehearsal.faults import FaultMoment, FaultProblem, parse_fault
 from ktui.rehearsal.summary import Summary, summarise
-from ktui.rehearsal.twin import Pace
+from ktui.rehearsal.twin import FaultMoment, FaultProblem, Pace, parse_fault
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.layout import OutsideEvent

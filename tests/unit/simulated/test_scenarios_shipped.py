@@ -18,7 +18,6 @@ from ktui.inputfile import FileProblem
 from ktui.pacing.limits import CHOICES, NUMBERS, SHAPES, Mode, Order
 from ktui.progress.timeline import Cause, Phase, Progress, StallKind
 from ktui.simulated.layout import TopicSpec
-from ktui.simulated.scenario.faults import CALLS, FAULTS
 from ktui.simulated.scenario.file import (
     BrokerPart,
     ClusterPart,
@@ -30,17 +29,23 @@ from ktui.simulated.scenario.file import (
     TidePart,
     TopicStartPart,
 )
-from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
-from ktui.simulated.scenario.targets import (
+from ktui.simulated.scenario.library import (
+    CALLS,
+    DEFAULT,
+    FAULTS,
+    load_scenario,
+    shipped_names,
+    shipped_path,
+)
+from ktui.simulated.scenario.plan import (
     ScenarioTargets,
     TooFewBrokers,
-    alternate_racks,
     drain_targets,
     expand_targets,
     leaders_off_targets,
-    place_replicas,
     replication_factor_targets,
 )
+from ktui.simulated.scenario.topics import alternate_racks, place_replicas
 from support.simulated.moving_clusters import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"

@@ -17,7 +17,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.spark.executors import executor_wait_limited, is_local, shipped
+from ktui.pipeline.spark.cluster import executor_wait_limited, is_local, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
 from ktui.pipeline.what_if.play import read_grid
 from ktui.units import Seconds, parse_quantity

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.pipeline.spark.executors import package
+from ktui.pipeline.spark.cluster import package
 
 
 @click.command("package")

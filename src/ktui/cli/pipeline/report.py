@@ -18,7 +18,7 @@ from ktui.pipeline.report.data.lake import (
     damage_as_problem,
     trace_provenance,
 )
-from ktui.pipeline.report.page.load import load_facts
+from ktui.pipeline.report.data.load import load_facts
 from ktui.pipeline.report.page.page import page
 from ktui.quantities import as_bytes, as_count
 

@@ -32,9 +32,9 @@ from ktui.pipeline.run.run import (
     reads_little,
     run,
 )
-from ktui.pipeline.spark.executors import check_executors
+from ktui.pipeline.spark.cluster import check_executors
 from ktui.quantities import as_count
-from ktui.recording.lines import wall_ms
+from ktui.recording.segments import wall_ms
 
 _EVERY = "60s"
 _MOST_SHOWN = 50

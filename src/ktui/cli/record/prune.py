@@ -32,9 +32,9 @@ from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.quantities import as_bytes, as_count
-from ktui.recording.lines import wall_ms
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
+from ktui.recording.segments import wall_ms
 from ktui.recording.stored import (
     Choice,
     KeptFor,

@@ -58,9 +58,16 @@ from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_count
-from ktui.rehearsal.faults import FAULT_FORMS, Fault, FaultProblem, parse_fault
 from ktui.rehearsal.summary import Settings
-from ktui.rehearsal.twin import Twin, load_twin, twin_of
+from ktui.rehearsal.twin import (
+    FAULT_FORMS,
+    Fault,
+    FaultProblem,
+    Twin,
+    load_twin,
+    parse_fault,
+    twin_of,
+)
 from ktui.rehearsal.twins import (
     MAX_INFLOW,
     MAX_TIME,

@@ -21,9 +21,9 @@ from ktui.cluster.text import clean
 from ktui.execution.host.catalog import UnknownRun, find_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.quantities import as_duration
-from ktui.recording.lines import RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from ktui.recording.replay_tape import FASTEST, SLOWEST, Tape, parse_second
+from ktui.recording.segments import RunLine, from_wall_ms
 
 _FIRST_LINES = 200
 """A recording names its run within so many lines: an engine records the run's events first."""

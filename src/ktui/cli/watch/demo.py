@@ -62,7 +62,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.producers import Producers
 from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
-from ktui.simulated.scenario.submission import submit_plan
+from ktui.simulated.scenario.plan import submit_plan
 from ktui.tui.app.simulated import DemoApp, PlayNext, Story
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.run_view.launchers import PlanRehearser

@@ -23,10 +23,10 @@ from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import Unreadable, read_input
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.lines import to_ms, wall_ms
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Axis, Tape
+from ktui.recording.segments import to_ms, wall_ms
 from ktui.speed.shown import SCHEMA_VERSION, SpeedShown, together
 
 

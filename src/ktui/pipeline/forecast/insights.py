@@ -27,7 +27,7 @@ from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS
 from ktui.pipeline.tables.listings import fetch_all
 from ktui.pipeline.tables.moves import rate_of_class
-from ktui.recording.lines import from_wall_ms
+from ktui.recording.segments import from_wall_ms
 
 TELLING_S = 5.0  # forecasts closer to the end do not count: nobody cares how far off they are
 KTUI, LINEAR, RECENT = "ktui", "linear", "recent"
@@ -101,7 +101,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     eta_errors: DataFrame
     what_if: DataFrame
     curves: Mapping[str, RateCurve]
-    steps: DataFrame  # as returned by `what_if.fit.steps`
+    steps: DataFrame  # as returned by `derived.steps`
 
 
 def insights(of: Sources) -> list[ClusterInsights]:

@@ -22,8 +22,8 @@ from ktui.insights.prior import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline
 from ktui.recording.codec import BrokenSequence, Decoder
-from ktui.recording.lines import AnyLine, End, PollLine, RunLine, from_wall_ms
 from ktui.recording.reading import GoodLine, read_lines
+from ktui.recording.segments import AnyLine, End, PollLine, RunLine, from_wall_ms
 from ktui.speed.answer import Span
 
 EVERY_MS = 5_000  # one forecast of each run and partition in this time is enough

@@ -19,8 +19,8 @@ from ktui.cluster.partition import Replica, TopicPartition
 from ktui.pipeline.lake.schema import LONG, TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.codec import BrokenSequence, Decoder
-from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine, to_ms
 from ktui.recording.reading import BadLine, GoodLine, read_lines
+from ktui.recording.segments import AnyLine, Head, LostPollLine, PollLine, RunLine, to_ms
 
 NO_HEAD = "unknown"
 SEGMENT_DIGITS = 16

@@ -11,9 +11,8 @@ import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.pipeline.lake.schema import Table, fit_to_table
+from ktui.pipeline.lake.schema import Table, Time, fit_to_table, united
 from ktui.pipeline.lake.tables import POLLS, RUN_EVENTS, SAMPLES
-from ktui.pipeline.united_times import Time, united
 
 LINE = ("cluster_id", "session", "seq")
 SESSION = ("cluster_id", "session")

@@ -22,7 +22,7 @@ from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, loca
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.quantities import as_bytes
-from ktui.recording import lines
+from ktui.recording import segments as lines
 from ktui.recording.segments import CLOSED, files_under, is_open, open_recording_file
 from ktui.recording.writing import seal_files
 

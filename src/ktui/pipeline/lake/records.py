@@ -11,6 +11,7 @@ import msgspec
 from ktui.progress.timeline import Cause
 
 Span = tuple[int, int]  # the beginning and the end of a time, ms since 1970
+MOST_CURVES = 8  # lines of a drawing that colours and dashes keep apart
 R = TypeVar("R")
 K = TypeVar("K")
 
@@ -106,6 +107,11 @@ class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
     rate_bytes_p50: float | None = None
     stalls: int = 0
     stalled_ms: int = 0
+
+
+def length(move: MoveRecord, end: int) -> int:
+    """Return how long a move took, in milliseconds; an open move counts up to `end`."""
+    return max(0, (end if move.ended is None else move.ended) - move.began)
 
 
 class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):

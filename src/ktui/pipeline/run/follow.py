@@ -31,7 +31,7 @@ from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, locked_alone
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.spark.master import CONNECTION_LOST, root_cause, spark_errors_as_problems
+from ktui.pipeline.spark.cluster import CONNECTION_LOST, root_cause, spark_errors_as_problems
 from ktui.pipeline.spark.session import SparkProgress
 from ktui.quantities import as_count, as_duration
 

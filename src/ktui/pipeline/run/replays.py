@@ -34,8 +34,8 @@ from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.schema import TEXT, Table, column, fit_to_table, struct_of
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_ERRORS, FORECASTS, REPLAYS
 from ktui.pipeline.run.recorded_tables import LakeSessions, OnStep
-from ktui.recording.lines import Head
 from ktui.recording.reading import GoodLine, read_lines
+from ktui.recording.segments import Head
 
 _SEGMENTS = struct_of(
     column("cluster_id", TEXT),

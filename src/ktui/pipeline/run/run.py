@@ -50,7 +50,7 @@ from ktui.pipeline.run.recorded_tables import (
     span_of,
 )
 from ktui.pipeline.run.replays import drop_states, write_errors, write_forecasts
-from ktui.pipeline.spark.master import spark_errors_as_problems
+from ktui.pipeline.spark.cluster import spark_errors_as_problems
 from ktui.pipeline.tables.patch import Shared, derived_tables
 from ktui.quantities import as_count
 

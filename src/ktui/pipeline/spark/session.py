@@ -27,7 +27,7 @@ from ktui.lab.java import Java, find_java
 from ktui.lab.layout import LabError
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
-from ktui.pipeline.spark.master import check_master, root_cause
+from ktui.pipeline.spark.cluster import check_master, root_cause
 
 _OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable with the JVM options that Spark's scripts add to a driver's settings."""

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.lake import Marks, marked
-from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.schema import Table, Time, united
 from ktui.pipeline.lake.sizing import (
     LARGE_BYTES,
     ROW_BYTES,
@@ -47,7 +47,6 @@ from ktui.pipeline.tables.moves import (
 )
 from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
 from ktui.pipeline.tables.runs import batches, rates, run_folds, runs
-from ktui.pipeline.united_times import Time, united
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)  # the tables whose rows may be many
 _WAITS = (QUEUED, ELECTING, BETWEEN)

@@ -34,7 +34,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR, ThrottleLedger
 from ktui.planning.throttle_rates import BrokerRate
-from ktui.recording.lines import wall_ms
+from ktui.recording.segments import wall_ms
 
 _SETS_RATES = (Started, ThrottleChanged, ScheduleChanged, BudgetShared, RateChosen, RateHeld)
 

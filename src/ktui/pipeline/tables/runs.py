@@ -24,7 +24,7 @@ from ktui.pipeline.lake.schema import (
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.tables.listings import PARTITION, as_timestamp, left_join_null_safe
 from ktui.pipeline.tables.run_story import RunFacts, RunStory
-from ktui.recording.lines import from_wall_ms
+from ktui.recording.segments import from_wall_ms
 
 FOLDS = struct_of(column("cluster_id", TEXT), column("run_id", TEXT), *columns_of(RunFacts))
 """The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""

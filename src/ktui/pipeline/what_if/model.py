@@ -156,6 +156,14 @@ class RecordedStep(msgspec.Struct, frozen=True, gc=False):
     copying_s: float  # the part of `took_s` in which its replicas were catching up
 
 
+class FitInputs(msgspec.Struct, frozen=True):
+    """The inputs of the fit for one cluster."""
+
+    inflows: tuple[InflowSample, ...]
+    steps: tuple[RecordedStep, ...]
+    partitions: int = 0  # the most partitions that were being reassigned at one time
+
+
 class Model(msgspec.Struct, frozen=True):
     """The fitted model, and the evidence behind it."""
 

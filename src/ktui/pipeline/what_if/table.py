@@ -18,8 +18,14 @@ from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
 from ktui.pipeline.tables.run_story import RateChooser
 from ktui.pipeline.what_if.advice import advise
-from ktui.pipeline.what_if.fit import FitInputs
-from ktui.pipeline.what_if.model import HeldOutTests, Model, fit, model_too_far_off, untested
+from ktui.pipeline.what_if.model import (
+    FitInputs,
+    HeldOutTests,
+    Model,
+    fit,
+    model_too_far_off,
+    untested,
+)
 from ktui.pipeline.what_if.play import (
     GridCell,
     PlayableRun,

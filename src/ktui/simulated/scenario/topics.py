@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,7 +14,6 @@ import msgspec
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import BrokerId, FieldPlace, TopicPart, TopicStartPart, as_text
-from ktui.simulated.scenario.targets import alternate_racks, place_replicas
 from ktui.simulated.scenario.world import World
 from ktui.units import Rate, Size
 
@@ -305,6 +305,33 @@ def names_of(place: FieldPlace, pattern: str) -> Iterator[str]:
         raise place.problem(f"expected a range from lower to higher, got {found[0]}")
     for number in range(int(first), int(last) + 1):
         yield f"{pattern[: found.start()]}{number:0{len(first)}d}{pattern[found.end() :]}"
+
+
+def alternate_racks(racks: Mapping[int, str | None]) -> list[int]:
+    """Order brokers so that neighbours are in different racks, as long as racks last."""
+    by_rack: dict[str | None, list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(racks[broker], []).append(broker)
+    turns = zip_longest(*by_rack.values())
+    return [broker for turn in turns for broker in turn if broker is not None]
+
+
+def place_replicas(
+    partitions: int, factor: int, brokers: Sequence[int], *, first: int = 0, shifting: bool = False
+) -> tuple[tuple[int, ...], ...]:
+    """Assign replicas to brokers in turn; `shifting` moves followers each round, as Kafka does."""
+    count = len(brokers)
+    return tuple(
+        tuple(
+            brokers[(first + number + gap) % count]
+            for gap in _gaps(factor, count, number // count if shifting else 0)
+        )
+        for number in range(partitions)
+    )
+
+
+def _gaps(factor: int, count: int, shift: int) -> list[int]:
+    return [0, *(1 + (shift + place) % (count - 1) for place in range(factor - 1))]
 
 
 def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:

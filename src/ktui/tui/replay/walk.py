@@ -25,9 +25,9 @@ from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.progress.fold import fold
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress
-from ktui.recording.lines import LostPollLine, RunLine, from_wall_ms
 from ktui.recording.reading import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
+from ktui.recording.segments import LostPollLine, RunLine, from_wall_ms
 from ktui.rehearsal.branch.compare import Happening, RecordedEntries, ShownRates
 from ktui.tui.poll.polling import ClusterOutage, Outages
 from ktui.tui.run_view.attached import shown_events

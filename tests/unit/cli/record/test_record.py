@@ -22,9 +22,9 @@ from ktui.execution.host.kept import LiveRunsRecording
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import EngineLeft
-from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
+from ktui.recording.segments import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.stored import Retention
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock

@@ -27,8 +27,8 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
 from ktui.execution.run.events import Recording as EventsRecording
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem
-from ktui.recording.lines import AnyLine, RunLine
 from ktui.recording.reading import BadLine, GoodLine, find_sessions, read_lines
+from ktui.recording.segments import AnyLine, RunLine
 from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import CLUSTER, a_start, written
 from support.recordings.recordings import Recording, the_session

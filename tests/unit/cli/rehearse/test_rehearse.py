@@ -30,9 +30,8 @@ from ktui.execution.run.options import NO_SCHEDULE, Schedule
 from ktui.insights.insights import encode
 from ktui.pacing.limits import Limits, default_limits, parse_broker_limits
 from ktui.recording.reading import find_sessions
-from ktui.rehearsal.faults import FAULT_FORMS, parse_fault
 from ktui.rehearsal.summary import Settings
-from ktui.rehearsal.twin import load_twin
+from ktui.rehearsal.twin import FAULT_FORMS, load_twin, parse_fault
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import PartitionRow, ReportFacts, Span
+from ktui.pipeline.lake.records import MOST_CURVES, PartitionRow, ReportFacts, Span
 from ktui.pipeline.report.data import marks
 from ktui.quantities import as_duration
 
@@ -345,7 +345,7 @@ MARKS = {
     marks.BROKER: ("x", "var(--line-8)"),
     marks.OTHER: ("star", "var(--line-7)"),
 }
-LINES = tuple(f"var(--line-{number})" for number in range(1, 9))
+LINES = tuple(f"var(--line-{number})" for number in range(1, MOST_CURVES + 1))
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ktui.pipeline.lake.records import Interval, JudgedStall, MoveRecord, ReportFacts, by_key
+from ktui.pipeline.lake.records import (
+    Interval,
+    JudgedStall,
+    MoveRecord,
+    ReportFacts,
+    by_key,
+    length,
+)
 from ktui.pipeline.report.figures.figure import (
     JSON,
     PATTERNS,
@@ -196,11 +203,6 @@ def moves_figure(facts: ReportFacts) -> Figure | str:
             ),
         ),
     )
-
-
-def length(move: MoveRecord, end: int) -> int:
-    """Return how long a move took, in milliseconds; an open move counts up to `end`."""
-    return max(0, (end if move.ended is None else move.ended) - move.began)
 
 
 def outcome(move: MoveRecord) -> str:

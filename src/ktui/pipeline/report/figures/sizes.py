@@ -7,11 +7,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample, by_key
+from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample, by_key, length
 from ktui.pipeline.report.figures.figure import (
     JSON,
     LIMIT,
-    LINES,
     OUTLINED,
     Figure,
     as_time,
@@ -31,7 +30,7 @@ from ktui.pipeline.report.figures.figure import (
     time_axis,
     without_markup,
 )
-from ktui.pipeline.report.figures.lanes import length, outcome
+from ktui.pipeline.report.figures.lanes import outcome
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 
 _MOST_POINTS = 1_000
@@ -224,7 +223,6 @@ def _rate_spread_says(rates: Sequence[float]) -> str:
     )
 
 
-MOST = len(LINES)
 _MOST_ROWS = 24
 
 CurvePoints = list[tuple[int, int]]
