@@ -57,16 +57,69 @@ VERBS = {
 }
 """The module and name of each verb's command, in the order of the help."""
 GROUPS = {
-    "See what moves": ("watch", "list", "progress", "verify", "replay", "demo"),
-    "Plan and rehearse": ("plan", "rehearse", "snapshot"),
-    "Carry out a plan, and steer it": (
-        "start", "resume", "runs", "status", "limits", "throttle", "schedule", "pause", "continue",
-        "note", "cancel", "add",
-    ),
-    "Look after a cluster": ("broker", "alter-topic", "doctor", "reassign"),
-    "Record, learn and try out": ("record", "pipeline", "insights", "lab", "completion"),
-}  # fmt: skip
-"""The headings of the help, each with its verbs."""
+    "See what moves": {
+        "watch": "Watch partition reassignments live, and the run that moves them.",
+        "list": (
+            "List the partition reassignments under way, with the lag of each replica being added."
+        ),
+        "progress": (
+            "Show how far each replica of PLAN is: in sync, or how many messages behind its leader."
+        ),
+        "verify": (
+            "Show where each partition of PLAN stands: completed, in progress, cancelled or "
+            "different."
+        ),
+        "replay": "Play a recording in the live view.",
+        "demo": "Show the live view on a simulated cluster.",
+    },
+    "Plan and rehearse": {
+        "plan": "Check reassignment plans, or make them: from what you want, or from runs.",
+        "rehearse": "Carry out PLAN on a simulated twin of its cluster, and show what it would do.",
+        "snapshot": "Save the twin of a cluster: a scenario file, on which plans can be tried.",
+    },
+    "Carry out a plan, and steer it": {
+        "start": (
+            "Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile."
+        ),
+        "resume": "Resume RUN after a crash, an interrupt or a failure.",
+        "runs": "List the runs of the state directory, newest first.",
+        "status": (
+            "Show RUN: its limits, its engine, the current batch, and the partitions in trouble."
+        ),
+        "limits": "Show or change the limits of RUN; unnamed ones keep their value.",
+        "throttle": "Show the throttle of RUN and all that it has set, or change its RATE.",
+        "schedule": "Show or change when the steps of RUN may begin, and by when it is done.",
+        "pause": "Pause RUN: steps in flight finish, and no new ones are submitted.",
+        "continue": (
+            "Lift pauses of RUN: those of the named topics, partitions and brokers, or else all."
+        ),
+        "note": "Write TEXT among the events of RUN, with your name and the time.",
+        "cancel": "Stop, roll back or trim partitions of RUN.",
+        "add": "Add PLAN to RUN, under the limits, the throttle and the pauses of RUN.",
+    },
+    "Look after a cluster": {
+        "broker": "See what a broker holds, and take it out of the cluster.",
+        "alter-topic": (
+            "Alter TOPIC: add partitions, change its replication factor, or place its replicas."
+        ),
+        "doctor": "Connect with each client, and check what matters to reassignments.",
+        "reassign": "Move partitions with the options of kafka-reassign-partitions.sh.",
+    },
+    "Record, learn and try out": {
+        "record": "Record the reassignments of a cluster to files, until Ctrl-C.",
+        "pipeline": "Turn recordings into tables with Spark, and tables into reports.",
+        "insights": (
+            "Show what recordings of earlier runs reveal: rates, stalls, forecasts, limits "
+            "to choose."
+        ),
+        "lab": "Run a real, throwaway Kafka cluster on this machine.",
+        "completion": "Print the script by which a shell completes verbs, options and runs.",
+    },
+}
+"""The headings of the help, each with its verbs and their first sentences.
+
+These are here because the help would import every verb, only to show them.
+"""
 NOT_FOR_PEOPLE = ("engine",)  # verbs that only other verbs start
 DEFAULT_VERB = "watch"
 
@@ -97,12 +150,10 @@ class Verbs(LazyGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         room = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
-        for heading, names in GROUPS.items():
-            verbs = ((name, self.get_command(ctx, name)) for name in names)
+        for heading, verbs in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name, verb.get_short_help_str(room)) for name, verb in verbs if verb]
-                )
+                lines = ((name, click.Command(name, help=first)) for name, first in verbs.items())
+                formatter.write_dl([(name, line.get_short_help_str(room)) for name, line in lines])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the verbs and options that begin so, among them the options of bare `ktui`."""

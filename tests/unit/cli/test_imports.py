@@ -13,7 +13,7 @@ import ktui
 
 HOUSE = Path(ktui.__file__).parent
 LIGHT = {
-    "--version": "cli cli.context cluster execution planning + click msgspec",
+    "--help": "cli cli.context cluster execution planning + click msgspec",
     "list": (
         "cli cli.context cli.options cli.output cli.run cluster execution execution.host "
         "kafka kafka.connection kafka.requests kafka.transport planning progress speed "

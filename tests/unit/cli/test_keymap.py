@@ -159,6 +159,13 @@ def test_the_help_has_every_verb_under_one_of_five_headings() -> None:
     assert all(f"{heading}:\n" in words for heading in VERB_GROUPS)
 
 
+@pytest.mark.parametrize(
+    ("verb", "first"), [each for verbs in VERB_GROUPS.values() for each in verbs.items()]
+)
+def test_the_help_has_the_first_sentence_of_each_verb(verb: str, first: str) -> None:
+    assert ALL[verb].get_short_help_str(sys.maxsize) == first
+
+
 @pytest.mark.parametrize("name", LONG)
 def test_a_verb_with_many_options_has_them_in_groups_and_those_that_matter_first(name: str) -> None:
     words = help_of(name)
