@@ -49,14 +49,14 @@ Acts = Mapping[str, Callable[..., object]]
 
 
 class Golden:
-    """The golden files beside a test."""
+    """The golden files beside a test, or in folders beside it."""
 
     def __init__(self, folder: Path, *, update: bool) -> None:
-        self._folder, self._update = folder / FOLDER, update
+        self._folder, self._update = folder, update
 
     def check(self, name: str, text: str) -> None:
         """Compare a whole output with its file."""
-        file = self._folder / name
+        file = self._folder / (name if FOLDER in name else f"{FOLDER}/{name}")
         if self._update:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -110,9 +110,11 @@ class Golden:
         self.check(f"{name}.txt", text)
 
 
-def sessions(test_file: str) -> list[str]:
-    """Return the names of the sessions beside a test."""
-    return sorted(file.stem for file in (Path(test_file).parent / FOLDER).glob("*.txt"))
+def sessions(test_file: str, *folders: str) -> list[str]:
+    """Return the names of the sessions beside a test, or of those in folders beside it."""
+    here = Path(test_file).parent
+    found = (file for each in folders or [""] for file in (here / each / FOLDER).glob("*.txt"))
+    return sorted(str(file.relative_to(here).with_suffix("")) for file in found)
 
 
 def _printed(step: str, done: Done) -> list[str]:

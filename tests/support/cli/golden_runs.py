@@ -6,29 +6,21 @@ table of docs/progress.md, and write the files again: `pytest --update-golden`.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.run.runs import RunsJson
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
 from ktui.cluster.settings import FOLLOWER_RATE
-from ktui.execution.errors import JournalProblem
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.forecast.progress_text import EngineTimes, metrics_text
 from ktui.execution.forecast.run_details import RunDetails, WaitingPartition, run_details
 from ktui.execution.forecast.run_progress import RunProgress, run_progress
 from ktui.execution.host.catalog import RunState
-from ktui.execution.host.client import RunClient
-from ktui.execution.host.ownership import Holder, Ownership, ShutGate, own_run
-from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import Answer
-from ktui.execution.journal.journal import Journal
+from ktui.execution.host.ownership import Holder, ShutGate
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
@@ -62,7 +54,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.time_left.simulate_rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
+from ktui.simulated.clock import FIRST_MOMENT
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Misfit, Source, Span
 from support.cli.throttle_sandbox import BROKER_4, all_over, throttled
 from support.journals.journals import (
@@ -74,7 +66,6 @@ from support.journals.journals import (
     planned,
     started,
     step,
-    written,
 )
 
 _NOW = FIRST_MOMENT + timedelta(minutes=5)
@@ -243,40 +234,3 @@ def kinds() -> dict[str, list[AnyRunEvent]]:
         "given-up-rate": [*throttled(), given_up],
         **{name: [*a_start(4), *events] for name, events in of_four.items()},
     }  # fmt: skip
-
-
-class RunsSandbox:
-    """A state directory with runs, of which some have an engine that accepts every command."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.state = StateDir(folder / "state")
-        self.environment = {"KTUI_STATE_DIR": str(self.state.path)}
-        self.fixed = {str(self.state.path): "STATE"}
-        self._owned: dict[str, Ownership] = {}
-        answer = Answer(accepted=True, words="in force")
-        monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
-        monkeypatch.setattr("ktui.cli.run.status.SystemClock", VirtualClock)
-
-    def run(self, name: str, kind: str) -> None:
-        written(self.state.create_run(name).journal, kinds()[kind]).close()
-
-    def live(self, name: str) -> None:
-        """Let an engine of another host own a run."""
-        self._owned[name] = own_run(self.state.run(name), _OWNER)
-
-    def dies(self, name: str) -> None:
-        self._owned.pop(name).release()
-
-    @property
-    def condition(self) -> dict[str, str]:
-        """The commands to each run."""
-        asked: dict[str, str] = {}
-        for run in self.state.run_dirs():
-            with suppress(JournalProblem), Journal.open(run.journal, VirtualClock()) as journal:
-                for each in journal.asked(unanswered=False):
-                    asked[f"command {each.id} to {run.name}"] = str(each.command)
-        return asked
-
-    def close(self) -> None:
-        while self._owned:
-            self._owned.popitem()[1].release()

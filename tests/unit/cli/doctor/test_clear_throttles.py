@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from ktui.cli.context.errors import BadInput
-from ktui.cli.main import ktui
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ports import (
     ConfigChange,
@@ -27,7 +25,6 @@ from ktui.cluster.settings import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    LOG_DIR_RATE,
     LONGEST_LIST,
 )
 from ktui.execution.host.ownership import own_run
@@ -36,7 +33,6 @@ from support.cli.throttle_sandbox import (
     BROKER_1,
     BROKER_3,
     BROKER_4,
-    BROKER_5,
     ORDERS,
     SET,
     ThrottleSandbox,
@@ -48,9 +44,6 @@ from support.passing import PassingWriter
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ThrottleSandbox:
     return ThrottleSandbox(tmp_path, monkeypatch)
-
-
-CONFIRMED_LATER = "Only the broker itself can confirm that, once it is back"
 
 
 class WithoutControllers(PassingWriter):
@@ -67,85 +60,6 @@ def parsed(result: Result, exit_code: int = 0) -> Any:
 
 def lines(result: Result) -> list[str]:
     return [" ".join(line.split()) for line in result.stdout.splitlines()]
-
-
-def test_throttles_left_behind_are_shown_removed_and_read_back(sandbox: ThrottleSandbox) -> None:
-    sandbox.left_behind()
-
-    result = sandbox.clear()
-
-    assert result.exit_code == 0, result.output
-    assert lines(result) == [
-        "left behind:",
-        "ON SETTING VALUE",
-        f"broker 4 {FOLLOWER_RATE} 50000000",
-        f"topic orders {FOLLOWER_REPLICAS} 0:4,1:4",
-        "",
-        "ktui cannot see runs of other hosts, users and state directories. Check those, too.",
-        "Watching for 10 s for moves and changes ...",
-        "",
-        "removed. A read of the settings confirms that none is left",
-    ]
-    assert sandbox.settings == {}
-
-
-def test_a_dry_run_of_clearing_shows_the_throttles_and_changes_nothing(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.left_behind()
-    before = {r: dict(values) for r, values in sandbox.settings.items()}
-
-    result = sandbox.clear("--dry-run")
-
-    assert result.exit_code == 0
-    assert f"broker 4 {FOLLOWER_RATE} 50000000" in lines(result)
-    assert lines(result)[-1] == "nothing was changed"
-    assert sandbox.settings == before
-
-
-def test_json_lists_the_throttles_removed_and_those_kept(sandbox: ThrottleSandbox) -> None:
-    sandbox.left_behind()
-    sandbox.given(BROKER_5, LOG_DIR_RATE, "1000")
-
-    answer = parsed(sandbox.clear("--json"))
-
-    assert list(answer) == [
-        "schema_version", "cluster", "dry_run", "taken_off", "kept", "left", "unread",
-        "not_at_rest",
-    ]  # fmt: skip
-    rate, listed = answer["taken_off"]
-    assert rate == {
-        "scope": "broker",
-        "name": "4",
-        "key": FOLLOWER_RATE,
-        "values": ["50000000"],
-        "why": None,
-    }
-    assert (listed["name"], listed["values"]) == ("orders", ["0:4", "1:4"])
-    (kept,) = answer["kept"]
-    assert (kept["key"], kept["why"]) == (
-        LOG_DIR_RATE,
-        "it limits moves between log dirs, which ktui cannot see",
-    )
-    assert answer["left"] == []
-    assert sandbox.settings == {BROKER_5: {LOG_DIR_RATE: "1000"}}
-
-
-def test_only_the_entries_of_a_list_that_no_move_needs_are_removed(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.moves("orders", 0, 4, 2, 3)
-    sandbox.given(BROKER_4, FOLLOWER_RATE, SET[0])
-    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "0:4,1:4,0:2")
-
-    answer = parsed(sandbox.clear("--json", "--yes"))
-
-    assert [each["values"] for each in answer["taken_off"]] == [["0:2", "1:4"]]
-    assert {each["why"] for each in answer["kept"]} == {"a move in flight may need it"}
-    assert sandbox.settings == {
-        BROKER_4: {FOLLOWER_RATE: SET[0]},
-        ORDERS: {FOLLOWER_REPLICAS: "0:4"},
-    }
 
 
 @pytest.mark.parametrize("value", ["*", "0:4, 1:4", "0:4 , 1:4", "x"])
@@ -194,22 +108,6 @@ def test_a_full_list_is_removed_by_changes_that_brokers_can_read(sandbox: Thrott
     assert 0 < max(longest) <= LONGEST_LIST
 
 
-def test_clearing_a_live_runs_throttle_is_refused_with_the_command_that_lifts_it(
-    sandbox: ThrottleSandbox,
-) -> None:
-    run = sandbox.a_run()
-    sandbox.given(BROKER_4, FOLLOWER_RATE, SET[0])
-    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "0:4")
-
-    with own_run(run):
-        result = sandbox.clear()
-
-    assert result.exit_code == 2
-    assert "live run drain-b3 uses it. To lift it: ktui throttle drain-b3 none" in result.stdout
-    assert lines(result)[-1] == "nothing was left behind, so nothing was changed"
-    assert sandbox.settings.keys() == {BROKER_4, ORDERS}
-
-
 @pytest.mark.parametrize("theirs", ["1:4", "*"])
 def test_a_list_that_a_live_run_found_and_relies_on_is_kept(
     sandbox: ThrottleSandbox, theirs: str
@@ -226,33 +124,6 @@ def test_a_list_that_a_live_run_found_and_relies_on_is_kept(
 
     assert sandbox.clear().exit_code == 0
     assert not sandbox.settings
-
-
-def test_throttles_of_a_run_that_waits_for_resume_are_kept_for_it(sandbox: ThrottleSandbox) -> None:
-    sandbox.a_run()
-    sandbox.given(BROKER_4, FOLLOWER_RATE, SET[0])
-    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "0:4,1:4")
-
-    answer = parsed(sandbox.clear("--json"))
-
-    assert [each["values"] for each in answer["taken_off"]] == [["1:4"]]
-    assert {each["why"] for each in answer["kept"]} == {
-        "run drain-b3 has set it. To restore it: ktui resume drain-b3"
-    }
-    assert sandbox.settings[ORDERS] == {FOLLOWER_REPLICAS: "0:4"}
-
-
-def test_clearing_a_throttle_that_a_move_in_flight_uses_is_refused(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.moves("orders", 0, 4, 2, 3)
-    sandbox.given(BROKER_4, FOLLOWER_RATE, SET[0])
-
-    result = sandbox.clear()
-
-    assert result.exit_code == 2
-    assert "a move in flight may need it" in result.stdout
-    assert sandbox.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}
 
 
 @pytest.mark.parametrize(
@@ -279,24 +150,6 @@ def test_throttles_that_protect_a_recovering_broker_stay_until_it_is_in_sync(
     assert sandbox.settings == {}
 
 
-def test_rates_of_a_broker_that_is_down_are_deleted_through_a_controller(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.left_behind()
-    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000")
-    sandbox.goes_down(3)
-
-    result = sandbox.clear()
-
-    assert result.exit_code == 0, result.output
-    assert lines(result)[0] == "could not read: the throttles of broker 3, which is down"
-    assert lines(result)[-2:] == [
-        "removed. A read of the settings confirms that none is left on what could be read",
-        f"broker 3 is down: a controller has deleted its rates. {CONFIRMED_LATER}",
-    ]
-    assert sandbox.settings == {}
-
-
 def test_a_broker_that_is_down_is_named_where_no_controller_is_reached(
     sandbox: ThrottleSandbox,
 ) -> None:
@@ -316,28 +169,6 @@ def test_a_broker_that_is_down_is_named_where_no_controller_is_reached(
         ("3", FOLLOWER_RATE),
         ("3", LEADER_RATE),
     }
-
-
-def test_rates_of_a_broker_that_is_down_stay_for_the_replicas_that_it_has_to_catch_up(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.given(BROKER_3, FOLLOWER_RATE, "1000")
-    sandbox.given(ORDERS, FOLLOWER_REPLICAS, "0:3")
-    sandbox.goes_down(3)
-
-    answer = parsed(sandbox.clear("--json"), 3)
-
-    assert sandbox.settings[BROKER_3] == {FOLLOWER_RATE: "1000"}
-    assert {(kept["name"], kept["why"]) for kept in answer["kept"]} == {
-        ("3", "broker 3 is down and behind in 1 partition"),
-        ("orders", "broker 3 is down and behind in 1 partition"),
-    }
-
-
-def test_a_cluster_without_throttles_has_nothing_to_clear(sandbox: ThrottleSandbox) -> None:
-    result = sandbox.clear()
-
-    assert (result.exit_code, lines(result)[0]) == (0, "no replication throttle is set")
 
 
 def test_a_throttle_that_kafka_refuses_to_remove_is_shown_with_kafkas_reason(
@@ -365,31 +196,6 @@ def test_a_throttle_that_kafka_refuses_to_remove_is_shown_with_kafkas_reason(
         "still set:",
         f"broker 4 {FOLLOWER_RATE}: POLICY_VIOLATION: not on a Sunday",
     ]
-
-
-@pytest.mark.parametrize("option", ["--dry-run", "--yes"])
-def test_what_only_clears_is_refused_without_clear_throttles(
-    sandbox: ThrottleSandbox, option: str
-) -> None:
-    result = CliRunner().invoke(ktui, ["doctor", option])
-
-    assert isinstance(result.exception, BadInput)
-    assert f"{option} needs --clear-throttles" in str(result.exception)
-    assert sandbox.settings == {}
-
-
-def test_a_read_only_context_refuses_clearing_and_allows_a_dry_run(
-    sandbox: ThrottleSandbox,
-) -> None:
-    sandbox.left_behind()
-    sandbox.read_only = True
-
-    refused = sandbox.clear()
-
-    assert isinstance(refused.exception, BadInput)
-    assert "read_only" in str(refused.exception)
-    assert sandbox.settings.keys() == {BROKER_4, ORDERS}
-    assert sandbox.clear("--dry-run").exit_code == 0
 
 
 def test_a_throttle_that_changes_between_the_poll_and_the_removal_is_kept(
@@ -494,13 +300,3 @@ def test_clearing_while_something_moves_asks_the_operator(
     assert sandbox.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}  # which the move may need
     question = "A run that ktui cannot see may need these throttles. Remove them anyway?"
     assert asked == [question] * 2
-
-
-def test_a_dry_run_shows_that_clearing_would_be_refused(sandbox: ThrottleSandbox) -> None:
-    sandbox.left_behind()
-    sandbox.moves("orders", 0, 4, 2, 3)
-
-    result = sandbox.clear("--dry-run")
-
-    assert result.exit_code == 2
-    assert "1 partition is being reassigned: orders-0" in lines(result)

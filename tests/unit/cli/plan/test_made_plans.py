@@ -22,7 +22,6 @@ from support.cli.start_sandbox import (
     RACKS,
     PlanSandbox,
     StartSandbox,
-    check,
     cluster,
     found,
     made,
@@ -229,80 +228,6 @@ def test_kafkas_own_topics_come_last_unless_they_are_wanted_first_or_not_at_all(
     assert "__consumer_offsets-0" not in made("drain", "3", "--internal", "exclude")
 
 
-def test_a_plan_with_kafkas_own_topics_is_started_in_its_own_order(
-    plan_sandbox: PlanSandbox,
-) -> None:
-    plan_sandbox.cluster(cluster(internal=True))
-
-    start = "ktui start - --name drain-3 --urgent-first"
-    assert made_json("drain", "3")["start"] == start
-    assert made_json("drain", "3", "--internal", "first")["start"] == f"{start} --internal first"
-    assert made_json("drain", "3", "--internal", "exclude")["start"] == start
-    kip_435 = made_json("drain", "3", "--shape", "kip-435")["start"]
-    assert kip_435 == f"{start} --shape kip-435 --order plan"
-
-
-@pytest.mark.usefixtures("six")
-def test_the_command_that_starts_the_plan_has_the_options_of_its_check(tmp_path: Path) -> None:
-    words = ("drain", "3", "--context", "prod-eu", "--throttle", "50MB", "--throttle-leaders")
-    file = tmp_path / "drain.json"
-
-    result = plan(*words, "--partitions", "4", "--rate", "80MB", "-o", str(file))
-
-    assert result.stderr.splitlines()[-1] == (
-        f"start it: ktui start {file} --context prod-eu --urgent-first --partitions 4 "
-        "--throttle 50MB --throttle-leaders"
-    )
-    assert "\ntime  about 5 min, at 80 MB/s, as given" in result.stderr  # 14 GiB at 50 MB/s
-
-
-@pytest.mark.usefixtures("six")
-def test_a_plan_is_written_to_a_file_and_can_be_checked(tmp_path: Path) -> None:
-    file = tmp_path / "drain.json"
-
-    result = plan("drain", "3", "-o", str(file))
-
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith(f"{file}: 8 partitions\ndrain broker 3: 8 partitions, ")
-    assert check(str(file)).exit_code == 0
-
-
-@pytest.mark.usefixtures("six")
-def test_a_plan_for_another_replication_factor_may_be_started_as_the_summary_says() -> None:
-    output = made_json("replication-factor", "2", "payments")
-
-    assert output["start"].endswith("--allow-replication-factor-change")
-    assert found(output["preview"], "problem") == []
-
-
-def test_a_plan_below_min_isr_is_not_written_unless_that_is_allowed(
-    plan_sandbox: PlanSandbox, tmp_path: Path
-) -> None:
-    plan_sandbox.cluster(cluster(min_insync_replicas="2"))
-    file = tmp_path / "plan.json"
-
-    result = plan("replication-factor", "1", "orders", "-o", str(file))
-    allowed = plan("replication-factor", "1", "orders", "--allow-below-min-isr", "-o", str(file))
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "problem: " in result.stderr
-    assert "--allow-below-min-isr allows it" in result.stderr
-    assert "such a plan cannot be started, so none is written" in result.stderr
-    assert allowed.exit_code == 0
-    assert "--allow-below-min-isr" in allowed.stderr.splitlines()[-1]
-    assert file.exists()
-
-
-@pytest.mark.usefixtures("six")
-def test_a_budget_ends_the_plan_and_what_is_left_is_named() -> None:
-    result = plan("drain", "3", "--max-moves", "2")
-
-    assert result.exit_code == 3
-    assert len(read_plan(result.stdout.encode()).partitions) == 2
-    assert "not done: " in result.stderr
-    assert "and 3 more: --max-moves is reached" in result.stderr
-
-
 @pytest.mark.usefixtures("six")
 @pytest.mark.parametrize(
     ("option", "value", "field", "most"),
@@ -347,51 +272,6 @@ def test_what_fits_on_no_disk_is_left_and_named(plan_sandbox: PlanSandbox) -> No
     assert "and 3 more: no broker has room" in result.stderr
 
 
-def test_brokers_that_do_not_report_their_log_dirs_are_named_with_the_reason(
-    plan_sandbox: PlanSandbox,
-) -> None:
-    silent = cluster()
-    silent.do(layout.Deny("log_dirs"))
-    plan_sandbox.cluster(silent)
-
-    result, output = plan("drain", "3"), plan("drain", "3", "--json")
-
-    assert result.exit_code == 0
-    assert result.stderr.startswith(
-        "warning: the log dirs of brokers 1, 2, 3 and 3 more could not be read, so the room there "
-        "is unknown, and so are sizes that no other broker reports: "
-    )
-    assert "the sizes of 8 partitions are not known: each counts as 1.0 GiB" in result.stderr
-    assert '"operation": "log dirs"' in output.stdout
-
-
-def test_without_racks_there_is_no_column_of_racks(plan_sandbox: PlanSandbox) -> None:
-    plan_sandbox.cluster(cluster(racks={}))
-
-    result = plan("drain", "3")
-
-    assert "RACK" not in result.stderr
-    assert made_json("drain", "3")["rack_aware"] is False
-
-
-def test_racks_are_not_kept_where_one_broker_has_none_and_that_is_said(
-    plan_sandbox: PlanSandbox,
-) -> None:
-    plan_sandbox.cluster(
-        cluster(racks={broker: rack for broker, rack in RACKS.items() if broker - 6})
-    )
-
-    result = plan("drain", "3")
-
-    assert result.stderr.startswith(
-        "warning: no rack is known of broker 6, so the plan does not keep partitions on their racks"
-    )
-    assert refused("drain", "3", "--rack-aware").startswith(
-        "--rack-aware: no rack is known of broker 6. "
-    )
-    assert "warning: no rack" not in plan("drain", "3", "--no-rack-aware").stderr
-
-
 def test_a_hostile_rack_is_shown_escaped(plan_sandbox: PlanSandbox) -> None:
     plan_sandbox.cluster(cluster(racks={**RACKS, 3: "c\x1b[31m\n", 6: "c\x1b[31m\n"}))
 
@@ -407,45 +287,6 @@ def test_racks_are_shown_before_and_after() -> None:
     assert [each["rack"] for each in output["racks"]] == ["a", "b", "c"]
     assert output["rack_aware"] is True
     assert sum(each["after"]["replicas"] for each in output["racks"]) == 24
-
-
-@pytest.mark.usefixtures("six")
-def test_the_json_of_a_plan_has_every_field_of_the_contract() -> None:
-    output = made_json("drain", "3", "--topics", "payments", "--max-moves", "1", exit_code=3)
-
-    assert list(output) == [
-        "schema_version",
-        "intention",
-        "plan",
-        "replicas",
-        "bytes",
-        "leaders",
-        "sizes_unknown",
-        "rack_aware",
-        "brokers",
-        "racks",
-        "left",
-        "failures",
-        "start",
-        "preview",
-    ]
-    assert output["intention"] == "drain broker 3"
-    assert output["plan"]["version"] == 1
-    assert output["brokers"][2] == {
-        "broker": 3,
-        "rack": "c",
-        "before": {"bytes": 14 * GIB, "replicas": 8, "leaders": 3},
-        "after": {
-            "bytes": 13 * GIB,
-            "replicas": 7,
-            "leaders": output["brokers"][2]["after"]["leaders"],
-        },
-    }
-    (left,) = output["left"]
-    assert (left["tp"]["topic"], left["broker"], left["why"], left["amount"]) == (
-        "payments", 3, "max moves", 0,
-    )  # fmt: skip
-    assert output["preview"]["summary"]["replica_movements"] == 1
 
 
 @pytest.mark.usefixtures("six")

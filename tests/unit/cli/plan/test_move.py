@@ -6,7 +6,7 @@ import pytest
 
 from ktui.planning.intents.registry import WrongField
 from ktui.tui.run_view.plan_request import PlanRequest, parse_plan_words
-from support.cli.start_sandbox import PlanSandbox, cluster, made, plan, refused
+from support.cli.start_sandbox import PlanSandbox, cluster, made, refused
 from support.layouts import healthy, layout, targets
 
 
@@ -20,14 +20,6 @@ def test_each_partition_gets_the_replicas_that_are_named_in_their_order() -> Non
         "orders-3": (6, 5, 3),
         "payments-0": (1, 3, 2),
     }
-
-
-def test_the_summary_says_what_moves_and_how_to_start_it() -> None:
-    result = plan("move", "orders-3", "6,5,3")
-
-    assert result.stderr.startswith("move orders-3: 1 partition, 1 replica to copy (2.0 GiB)")
-    assert "start it: ktui start" in result.stderr.splitlines()[-1]
-    assert "--allow" not in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -50,16 +42,6 @@ def test_the_summary_says_what_moves_and_how_to_start_it() -> None:
 )
 def test_what_is_wrong_names_its_place(words: str, problem: str) -> None:
     assert problem in refused("move", *words.split())
-
-
-def test_another_number_of_replicas_is_noted_and_start_wants_allowed() -> None:
-    result = plan("move", "orders-3", "6,5")
-
-    assert result.exit_code == 0
-    assert "note: the replication factor changes from 3 to 2: orders-3" in result.stderr
-    assert "--allow-replication-factor-change" in result.stderr.splitlines()[-1]
-    less = plan("move", "orders-3", "6,5", "--allow-below-min-isr")
-    assert less.exit_code == 0
 
 
 def test_the_line_of_the_view_and_the_form_take_the_same_words() -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from ktui.execution.errors import JournalProblem
 from ktui.execution.forecast.run_progress import all_runs
-from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State
 from support.cli.start_sandbox import StartSandbox
-from support.journals.journals import a_start, ended, planned, started, written
+from support.journals.journals import ended, planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
 CORPUS = Path(__file__).parents[2] / "planning" / "corpus"
@@ -30,40 +28,6 @@ def test_starting_a_bad_plan_lists_all_its_mistakes_and_creates_no_run(
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{CORPUS / name}:" in result.stderr
-    assert sandbox.runs == []
-
-
-def test_starting_a_plan_that_the_cluster_cannot_take_shows_the_place(
-    sandbox: StartSandbox,
-) -> None:
-    plan = sandbox.plan(orders_0=(4, 2, 77))
-
-    result = sandbox.start(plan)
-
-    assert result.exit_code == 2
-    assert f"{plan}:2:" in result.stderr
-    assert "the cluster has no broker 77" in result.stderr
-    assert sandbox.runs == []
-
-
-def test_starting_a_change_of_the_replication_factor_needs_its_option(
-    sandbox: StartSandbox,
-) -> None:
-    plan = sandbox.plan(orders_0=(4, 2))
-
-    refused = sandbox.start(plan)
-    allowed = sandbox.start(plan, "--dry-run", "--allow-replication-factor-change")
-
-    assert refused.exit_code == 2
-    assert "--allow-replication-factor-change allows it" in refused.stderr
-    assert allowed.exit_code == 0
-
-
-def test_starting_a_plan_with_nothing_to_do_creates_no_run(sandbox: StartSandbox) -> None:
-    result = sandbox.start(sandbox.plan(orders_0=(1, 2, 3)))
-
-    assert result.exit_code == 0
-    assert "nothing to do" in result.stderr
     assert sandbox.runs == []
 
 
@@ -109,41 +73,6 @@ def test_client_settings_with_a_file_name_that_is_not_utf8_are_refused(
     assert sandbox.runs == []
 
 
-def test_a_read_only_context_refuses_a_start(sandbox: StartSandbox) -> None:
-    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), read_only=True)
-
-    assert "is read_only: nothing may be changed" in sandbox.refusal(sandbox.plan())
-    assert sandbox.runs == []
-
-
-def test_the_limits_of_a_context_apply_unless_an_option_overrides_them(
-    sandbox: StartSandbox,
-) -> None:
-    limits = {"reassignment.parallel.replica.count": 2, "partitions": 7, "shape": "kip-435"}
-    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), limits=limits)
-
-    output = json.loads(
-        sandbox.start(sandbox.plan(), "--dry-run", "--json", "--partitions", "none").stdout
-    )["limits"]
-
-    assert (output["replicas"], output["partitions"], output["shape"]) == (2, None, "kip-435")
-
-
-def test_starting_a_second_run_of_the_same_name_is_refused(sandbox: StartSandbox) -> None:
-    written(sandbox.state.create_run("plan").journal, a_start()).close()
-
-    assert "there is a run plan already" in sandbox.refusal(sandbox.plan())
-
-
-def test_a_dry_run_needs_no_name_of_its_own(sandbox: StartSandbox) -> None:
-    written(sandbox.state.create_run("plan").journal, a_start()).close()
-
-    result = sandbox.start(sandbox.plan(), "--dry-run")
-
-    assert result.exit_code == 0, result.stderr
-    assert "there is a run" not in result.stderr
-
-
 @pytest.mark.parametrize(
     ("cluster_id", "done", "expected"),
     [(None, (), True), (None, (0,), False), ("elsewhere", (), False)],
@@ -165,32 +94,6 @@ def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
     line = "warning: run killed is waiting for resume, with 1 partition of this plan left to move"
     assert (line in output) is expected
     assert output.count("is waiting for resume") == expected
-
-
-def test_a_second_run_on_a_cluster_is_refused_with_the_live_one_named(
-    sandbox: StartSandbox,
-) -> None:
-    run = sandbox.state.create_run("other")
-    written(run.journal, [started(1, sandbox.cluster_id), planned(1)]).close()
-
-    with own_run(run) as owned:
-        output = sandbox.refusal(sandbox.plan())
-        concurrent = sandbox.start(sandbox.plan(), "--concurrent")
-
-    assert f"run other, owned by process {owned.holder.pid}" in output
-    assert "--concurrent" in output
-    assert "The limits of both add up" in concurrent.stderr
-    assert str(concurrent.exception) == "no engine is to be started"
-
-
-def test_a_live_run_on_another_cluster_does_not_block_a_start(sandbox: StartSandbox) -> None:
-    run = sandbox.state.create_run("other")
-    written(run.journal, [started(1, "elsewhere"), planned(1)]).close()
-
-    with own_run(run):
-        result = sandbox.start(sandbox.plan())
-
-    assert str(result.exception) == "no engine is to be started"
 
 
 def test_a_start_whose_journal_cannot_be_written_creates_no_run(
@@ -215,32 +118,3 @@ def test_ktui_start_warns_of_unverified_tls(sandbox: StartSandbox) -> None:
         "warning: TLS unverified: config.yaml: ssl.this=none: whoever"
     )
     assert str(output.exception) == "no engine is to be started"
-
-
-def test_a_dry_run_of_a_start_lists_the_steps_by_batch(sandbox: StartSandbox) -> None:
-    plan = sandbox.plan(orders_0=(4, 2, 3), orders_1=(4, 2, 3))
-
-    output = sandbox.start(plan, "--dry-run", "--partitions", "1", "--shape", "kip-435")
-
-    assert output.exit_code == 0
-    lines = output.stdout.splitlines()
-    batches = [line for line in lines if line.startswith("batch ")]
-    assert [line.partition(", after")[0] for line in batches] == [
-        "batch 1", "batch 2", "batch 3", "batch 4"
-    ]  # fmt: skip
-    steps = [line.split() for line in lines if line.startswith("  orders-")]
-    assert steps == [
-        ["orders-0", "4,2,3,1", "+4", "elect", "4"],
-        ["orders-0", "4,2,3", "-1"],
-        ["orders-1", "4,2,3,1", "+4", "elect", "4"],
-        ["orders-1", "4,2,3", "-1"],
-    ]
-    assert lines[-1] == "Nothing was sent."
-    assert sandbox.runs == []
-
-
-def test_a_dry_run_of_a_plan_that_the_cluster_cannot_take_fails(sandbox: StartSandbox) -> None:
-    output = sandbox.start(sandbox.plan(orders_0=(4, 2, 77)), "--dry-run")
-
-    assert output.exit_code == 2
-    assert "the cluster has no broker 77" in output.stdout

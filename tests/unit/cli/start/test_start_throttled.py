@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from ktui.ops.start import fits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.speed.answer import Basis, HowLong, Span
-from support.cli.start_sandbox import StartSandbox, found
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import read
 from support.simulated.moving_clusters import a_cluster
 
@@ -104,66 +103,6 @@ def test_a_run_may_turn_off_the_throttle_of_its_context(kept: StartSandbox) -> N
     assert options(kept).throttle == NO_THROTTLE
 
 
-def test_a_dry_run_shows_the_throttle_and_the_basis_of_the_time_estimate(
-    sandbox: StartSandbox,
-) -> None:
-    arguments = (sandbox.plan(), "--dry-run", "--throttle", "10MB")
-
-    text = sandbox.start(*arguments).stdout
-    forecast = json.loads(sandbox.start(*arguments, "--json").stdout)
-
-    assert "throttle  10 MB/s into each broker" in text.splitlines()
-    assert "\ntime  about " in text
-    assert forecast["throttle"] == {
-        "every": 10_000_000,
-        "brokers": [],
-        "budget": None,
-        "objective": None,
-    }
-    assert forecast["throttle_leaders"] is False
-    rates = {each["broker"]: each["throttle_bytes_s"] for each in forecast["brokers"]}
-    assert {broker for broker, rate in rates.items() if rate == 10_000_000} == {4}
-    assert sandbox.runs == []
-
-
-def test_json_of_a_dry_run_lists_a_rate_of_one_broker_with_its_id(sandbox: StartSandbox) -> None:
-    forecast = sandbox.start(
-        sandbox.plan(), "--dry-run", "--json", "--throttle", "10MB,4=none"
-    ).stdout
-
-    assert json.loads(forecast)["throttle"] == {
-        "every": 10_000_000,
-        "brokers": [{"broker": 4, "bytes_s": None}],
-        "budget": None,
-        "objective": None,
-    }
-
-
-def test_a_start_warns_of_a_throttle_below_the_rate_of_writes(sandbox: StartSandbox) -> None:
-    sandbox.cluster(written_to(2_000_000))
-
-    plan = sandbox.plan(orders_0=(4, 2, 3), orders_1=(5, 2, 3))
-    assert_started(result := sandbox.start(plan, "--throttle", "1MB,5=none"))
-
-    (warning,) = [line for line in result.stderr.splitlines() if "will never finish" in line]
-    assert "warning: at 1.0 MB/s into broker 4 the run will never finish" in warning
-    assert "are written to orders-0" in warning
-
-
-def test_a_start_warns_of_throttled_leaders(sandbox: StartSandbox) -> None:
-    assert_started(
-        result := sandbox.start(sandbox.plan(), "--throttle", "9MB", "--throttle-leaders")
-    )
-
-    assert "warning: --throttle-leaders: what in-sync followers fetch" in result.stderr
-
-
-def test_a_start_without_a_throttle_prints_nothing_about_throttles(sandbox: StartSandbox) -> None:
-    assert_started(result := sandbox.start(sandbox.plan()))
-
-    assert "throttle" not in result.stderr
-
-
 def test_a_run_is_started_with_an_objective_and_its_figure(kept: StartSandbox) -> None:
     figure = ("--slo", "p99<150ms", "--sli-command", "/bin/true")
 
@@ -210,25 +149,6 @@ def test_an_objective_that_cannot_be_kept_is_refused_before_anything_is_sent(
     assert not sandbox.runs
 
 
-def test_a_rate_under_which_no_copy_ends_is_refused_with_the_rate_that_was_meant(
-    sandbox: StartSandbox,
-) -> None:
-    sandbox.cluster(written_to(2_000_000))
-
-    refused = sandbox.start(sandbox.plan(), "--throttle", "50")
-
-    assert refused.exit_code == 2
-    assert "Did you mean 50MB?; --allow-slow allows it" in refused.output
-    assert "nothing was sent" in refused.output
-    assert sandbox.runs == []
-
-
-def test_allow_slow_starts_a_run_under_which_no_copy_ends(kept: StartSandbox) -> None:
-    kept.cluster(written_to(2_000_000))
-
-    assert_started(kept.start(kept.plan(), "--throttle", "50", "--allow-slow"))
-
-
 PLACES = [(1, 2, 3), (1, 2, 3)]
 OFFSETS = "__consumer_offsets"
 
@@ -239,66 +159,6 @@ def plan(sandbox: StartSandbox) -> str:
     sandbox.cluster(a_cluster({"orders": PLACES, OFFSETS: PLACES}))
     offsets = {f"{OFFSETS}_{n}": (4, 2, 3) for n in range(2)}
     return sandbox.plan(**offsets, orders_0=(4, 2, 3))
-
-
-def preview(sandbox: StartSandbox, plan: str, *options: str) -> Any:
-    result = sandbox.start(plan, "--dry-run", "--json", *options)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-def begun(shown: Any) -> list[str]:
-    """Return the partitions in the order in which they begin."""
-    steps = [step for batch in shown["batches"] for step in batch["steps"]]
-    return list(dict.fromkeys(f"{step['topic']}-{step['partition']}" for step in steps))
-
-
-def test_internal_topics_go_last_and_their_leaders_one_by_one_by_default(
-    sandbox: StartSandbox, plan: str
-) -> None:
-    shown = preview(sandbox, plan, "--partitions", "3")
-
-    assert begun(shown) == ["orders-0", f"{OFFSETS}-0", f"{OFFSETS}-1"]
-    cuts = [
-        [step["topic"] for step in batch["steps"] if step["removing"]] for batch in shown["batches"]
-    ]
-    assert [topics.count(OFFSETS) for topics in cuts if OFFSETS in topics] == [1, 1]
-
-
-def test_internal_topics_go_first_or_in_turn_where_that_is_asked_for(
-    sandbox: StartSandbox, plan: str
-) -> None:
-    names = [f"{OFFSETS}-0", f"{OFFSETS}-1", "orders-0"]
-
-    assert begun(preview(sandbox, plan, "--internal", "first")) == names
-    assert begun(preview(sandbox, plan, "--internal", "none")) == names
-    assert begun(preview(sandbox, plan, "--shape", "kip-435")) == names
-
-
-def test_internal_topics_that_are_left_out_are_named(sandbox: StartSandbox, plan: str) -> None:
-    shown = preview(sandbox, plan, "--internal", "exclude")
-    text = sandbox.start(plan, "--dry-run", "--internal", "exclude").stdout
-
-    assert begun(shown) == ["orders-0"]
-    (note,) = [each for each in found(shown, "note") if each["kind"] == "internal topics left out"]
-    assert note["sentence"] == (
-        "left out, as --internal exclude asks: __consumer_offsets, with 2 partitions"
-    )
-    assert "note: left out, as --internal exclude asks: __consumer_offsets, with 2" in text
-
-
-def test_a_plan_of_internal_topics_alone_leaves_nothing_to_start_without_them(
-    sandbox: StartSandbox, plan: str
-) -> None:
-    assert plan
-    alone = sandbox.plan(**{f"{OFFSETS}_0": (4, 2, 3)})
-
-    result = sandbox.start(alone, "--internal", "exclude")
-
-    assert result.exit_code == 0
-    assert "with 1 partition. Nothing else is in the plan" in result.stderr
-    assert result.stderr.endswith("nothing to do\n")
-    assert sandbox.runs == []
 
 
 def test_an_unknown_word_is_refused_with_the_known_ones(sandbox: StartSandbox, plan: str) -> None:
