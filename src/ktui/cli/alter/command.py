@@ -27,6 +27,7 @@ from ktui.cli.alter.change import (
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
@@ -204,30 +205,22 @@ ADDING_NEEDS = "Alter"
 
 @click.command("alter-topic", cls=GroupedCommand)
 @click.argument("topic", metavar="TOPIC")
-@click.option(
-    PARTITIONS,
+@add_option(
+    f"{PARTITIONS} N",
+    "Add partitions, up to N in all. Kafka cannot take them away again.",
     "count",
     type=click.IntRange(1),
-    metavar="N",
-    help="Add partitions, up to N in all. Kafka cannot take them away again.",
 )
-@click.option(
-    FACTOR,
-    "factor",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Give every partition N replicas.",
-)
-@click.option(
-    ASSIGNMENT,
-    "assignment",
-    metavar="B:B,B:B,...",
-    help="The replicas of every partition, as kafka-topics takes them: brokers by colons, "
+@add_option(f"{FACTOR} N", "Give every partition N replicas.", "factor", type=click.IntRange(1))
+@add_option(
+    f"{ASSIGNMENT} B:B,B:B,...",
+    "The replicas of every partition, as kafka-topics takes them: brokers by colons, "
     "partitions by commas.",
+    "assignment",
 )
-@click.option(YES, is_flag=True, help="Add partitions without asking.")
+@add_option(YES, "Add partitions without asking.")
 @cluster_options
-@click.option("--name", metavar="RUN", help="Name of the run. Default: alter, the topic, the time.")
+@add_option("--name RUN", "Name of the run. Default: alter, the topic, the time.")
 @below_min_isr_option
 @slow_option
 @start_options.without("partitions")

@@ -18,6 +18,7 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
@@ -31,19 +32,18 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.ops.broker.runs import runs_on
 from ktui.planning.plan import join_all
 
-_dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change, and send nothing.")
+_dry_run_option = add_option("--dry-run", "Show the change, and send nothing.")
 
 Act = Callable[[Cordoner], Awaitable[None]]
 
 
 @click.command("cordon")
 @broker_argument
-@click.option(
-    "--log-dir",
+@add_option(
+    "--log-dir PATH",
+    "Only this log dir, as `ktui broker status` shows it; may be repeated.",
     "paths",
-    metavar="PATH",
     multiple=True,
-    help="Only this log dir, as `ktui broker status` shows it; may be repeated.",
 )
 @cluster_options
 @_dry_run_option
@@ -183,8 +183,8 @@ GOES_FIRST = (
 
 @click.command("unregister")
 @broker_argument
-@click.option("--dry-run", is_flag=True, help="Check everything, and send nothing.")
-@click.option(YES, is_flag=True, help="Unregister the broker without asking.")
+@add_option("--dry-run", "Check everything, and send nothing.")
+@add_option(YES, "Unregister the broker without asking.")
 @cluster_options
 @controller_options
 @take_over_option

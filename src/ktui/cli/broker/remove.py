@@ -21,6 +21,7 @@ from ktui.cli.context.claim import (
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Grouped, Verb, state_option
@@ -50,19 +51,15 @@ from ktui.preview.preview import PlanPreview
 
 CLAIM = "ktui broker remove"
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
-    "no_demote": click.option(
-        "--no-demote", is_flag=True, help="Do not take the leadership off the broker first."
-    ),
-    "skip_cordon": click.option(
+    "no_demote": add_option("--no-demote", "Do not take the leadership off the broker first."),
+    "skip_cordon": add_option(
         "--skip-cordon",
-        is_flag=True,
-        help="Do not cordon (a cordon needs Kafka 4.3). What lands on the broker is drained as it "
+        "Do not cordon (a cordon needs Kafka 4.3). What lands on the broker is drained as it "
         "comes.",
     ),
-    "cordon_first": click.option(
+    "cordon_first": add_option(
         "--cordon-first",
-        is_flag=True,
-        help="Cordon the broker before its drain on Kafka 4.4 and later, too: for clusters where "
+        "Cordon the broker before its drain on Kafka 4.4 and later, too: for clusters where "
         "topics are created all the time.",
     ),
     "rack_aware": rack_aware_option,
@@ -70,12 +67,8 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
         "Leave these topics on the broker, such as that of a canary which somebody moves back: "
         "names or shell patterns."
     ),
-    "until_empty": click.option(
-        "--until-empty", is_flag=True, help="End with 0 once the broker may be stopped."
-    ),
-    "unregister": click.option(
-        "--unregister", is_flag=True, help="Unregister the broker at the end without asking."
-    ),
+    "until_empty": add_option("--until-empty", "End with 0 once the broker may be stopped."),
+    "unregister": add_option("--unregister", "Unregister the broker at the end without asking."),
 }
 
 
@@ -86,8 +79,8 @@ def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> Rem
 @click.command("remove", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
-@click.option("--undo", is_flag=True, help="Take the removal back, from its last stage on.")
-@click.option("--yes", is_flag=True, help="Begin without asking.")
+@add_option("--undo", "Take the removal back, from its last stage on.")
+@add_option("--yes", "Begin without asking.")
 @Grouped("wanted", _remove_options, _OPTIONS)
 @allowance_options
 @start_options

@@ -24,6 +24,7 @@ from ktui.cli.context.cluster import (
 )
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -234,8 +235,8 @@ def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
 @click.command("undo")
 @broker_argument
 @cluster_options
-@click.option("--dry-run", is_flag=True, help="Show what would be undone, and send nothing.")
-@click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
+@add_option("--dry-run", "Show what would be undone, and send nothing.")
+@add_option("--json", "Print each event as a line of JSON.")
 @concurrent_option
 @ownership_options
 @common.state_dir_option

@@ -12,6 +12,7 @@ import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -48,9 +49,7 @@ broker_argument = click.argument("broker", metavar="ID", type=click.IntRange(0))
 
 def exclude_option(purpose: str) -> Callable[[Verb[Any]], Verb[Any]]:
     """Return the option that leaves topics out, as `exclude`."""
-    return click.option(
-        EXCLUDE, metavar="T,...", multiple=True, callback=parse_patterns, help=purpose
-    )
+    return add_option(f"{EXCLUDE} T,...", purpose, multiple=True, reads=parse_patterns)
 
 
 async def read_view(
@@ -190,9 +189,7 @@ FIRST_TOPICS = 20
 @click.command("status")
 @broker_argument
 @cluster_options
-@click.option(
-    "--all", "every", is_flag=True, help=f"Every topic, not only the first {FIRST_TOPICS}."
-)
+@add_option("--all", f"Every topic, not only the first {FIRST_TOPICS}.", "every")
 @common.state_dir_option
 @common.json_option
 def command(

@@ -15,6 +15,7 @@ from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, previe
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, read_cluster_id
 from ktui.cli.context.errors import INTERRUPTED, BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
@@ -315,11 +316,10 @@ class _Cancel(msgspec.Struct, frozen=True):
 
 @click.command("cancel")
 @click.argument("name", metavar="[RUN]", required=False, shell_complete=common.complete_run)
-@click.option(
+@add_option(
     "--cluster",
+    "Instead of a run: every reassignment on the cluster, no matter who began it.",
     "of_cluster",
-    is_flag=True,
-    help="Instead of a run: every reassignment on the cluster, no matter who began it.",
 )
 @cancel_options
 @cluster_options

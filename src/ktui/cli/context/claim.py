@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,
@@ -39,15 +40,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 NO_OWNERSHIP = "--no-ownership"
 TAKE_OVER = "--take-over"
 
-take_over_option = click.option(
+take_over_option = add_option(
     TAKE_OVER,
-    is_flag=True,
-    help="Take the cluster over from another state directory; its engines then send nothing more.",
+    "Take the cluster over from another state directory; its engines then send nothing more.",
 )
-no_ownership_option = click.option(
-    NO_OWNERSHIP,
-    is_flag=True,
-    help="Do not check who owns the cluster, and do not keep others from it.",
+no_ownership_option = add_option(
+    NO_OWNERSHIP, "Do not check who owns the cluster, and do not keep others from it."
 )
 
 

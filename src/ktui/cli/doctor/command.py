@@ -13,6 +13,7 @@ import click
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.findings import (
     DoctorFacts,
@@ -158,19 +159,11 @@ Sections = dict[str, list[DoctorFinding]]
 
 @click.command("doctor")
 @cluster_options
-@click.option(
-    "--clear-throttles",
-    is_flag=True,
-    help="Remove throttles that were left behind. ktui shows each one first.",
+@add_option(
+    "--clear-throttles", "Remove throttles that were left behind. ktui shows each one first."
 )
-@click.option(
-    "--yes",
-    is_flag=True,
-    help="With --clear-throttles: remove them even while something moves or changes.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="With --clear-throttles: show the throttles, change nothing."
-)
+@add_option("--yes", "With --clear-throttles: remove them even while something moves or changes.")
+@add_option("--dry-run", "With --clear-throttles: show the throttles, change nothing.")
 @controller_options
 @take_over_option
 @common.state_dir_option

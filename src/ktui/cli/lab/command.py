@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
@@ -25,20 +26,18 @@ from ktui.planning.plan import join_all
 
 _FAILED, _WRONG_INPUT = 1, 2
 
-_dir_option = click.option(
-    "--dir",
+_dir_option = add_option(
+    "--dir D",
+    "The lab's folder; by default a folder in your user data.",
     "folder",
     type=click.Path(path_type=Path),
-    metavar="D",
     default=layout.default_folder,
-    help="The lab's folder; by default a folder in your user data.",
 )
-_version_option = click.option(
-    "--version",
-    metavar="X.Y.Z",
+_version_option = add_option(
+    "--version X.Y.Z",
+    f"The Kafka version, {layout.VERSIONS[-1]} or later.",
     default=layout.DEFAULT_VERSION,
     show_default=True,
-    help=f"The Kafka version, {layout.VERSIONS[-1]} or later.",
 )
 _broker_argument = click.argument("broker", type=int)
 
@@ -61,46 +60,42 @@ def command() -> None:
 
 
 @command.command()
-@click.option(
-    "--brokers",
+@add_option(
+    "--brokers N",
+    f"The number of brokers, 1 to {layout.MAX_BROKERS}.",
     type=int,
-    metavar="N",
     default=layout.DEFAULT_BROKERS,
     show_default=True,
-    help=f"The number of brokers, 1 to {layout.MAX_BROKERS}.",
 )
-@click.option(
-    "--log-dirs",
+@add_option(
+    "--log-dirs N",
+    f"The number of log dirs of each broker, 1 to {layout.MAX_LOG_DIRS}.",
     type=int,
-    metavar="N",
     default=1,
     show_default=True,
-    help=f"The number of log dirs of each broker, 1 to {layout.MAX_LOG_DIRS}.",
 )
 @_version_option
-@click.option(
-    "--ports",
-    type=int,
-    metavar="FROM",
-    help="The first broker's port. The other brokers follow, the controller comes last. By default "
+@add_option(
+    "--ports FROM",
+    "The first broker's port. The other brokers follow, the controller comes last. By default "
     "ktui finds free ports.",
+    type=int,
 )
-@click.option(
+@add_option(
     "--security",
-    type=click.Choice([security.value for security in Security]),
-    default=Security.PLAINTEXT.value,
+    "How clients connect. All kinds but plaintext have users and ACLs.",
+    default=Security.PLAINTEXT,
     show_default=True,
-    help="How clients connect. All kinds but plaintext have users and ACLs.",
 )
 @_dir_option
 def up(
-    brokers: int, log_dirs: int, version: str, ports: int | None, security: str, folder: Path
+    brokers: int, log_dirs: int, version: str, ports: int | None, security: Security, folder: Path
 ) -> None:
     """Start a cluster. It runs until `ktui lab down`."""
     request = LabRequest(
         brokers=brokers,
         version=version,
-        security=Security(security),
+        security=security,
         first_port=ports,
         log_dirs=log_dirs,
     )
@@ -110,7 +105,7 @@ def up(
 
 
 @command.command()
-@click.option("--keep", is_flag=True, help="Keep the data, for the next `ktui lab up`.")
+@add_option("--keep", "Keep the data, for the next `ktui lab up`.")
 @_dir_option
 def down(folder: Path, *, keep: bool) -> None:
     """Stop the lab and remove its data."""
@@ -166,12 +161,11 @@ def start(broker: int, folder: Path) -> None:
 
 @command.command("fail-dir")
 @_broker_argument
-@click.option(
-    "--log-dir",
+@add_option(
+    "--log-dir N",
+    "Which log dir, from 1. Default: the last. Without the first, a broker ends.",
     "number",
     type=int,
-    metavar="N",
-    help="Which log dir, from 1. Default: the last. Without the first, a broker ends.",
 )
 @_dir_option
 def fail_dir(broker: int, number: int | None, folder: Path) -> None:
@@ -196,22 +190,20 @@ def mend_dir(broker: int, folder: Path) -> None:
 
 
 @command.command()
-@click.option(
-    "--brokers",
+@add_option(
+    "--brokers N",
+    "The number of brokers, 4 or more.",
     type=click.IntRange(4, layout.MAX_BROKERS),
-    metavar="N",
     default=5,
     show_default=True,
-    help="The number of brokers, 4 or more.",
 )
 @_version_option
-@click.option(
-    "--dir",
+@add_option(
+    "--dir D",
+    "The folder of the demo's lab; by default a folder in your user data.",
     "folder",
     type=click.Path(path_type=Path),
-    metavar="D",
     default=lambda: layout.default_folder().with_name("demo"),
-    help="The folder of the demo's lab; by default a folder in your user data.",
 )
 def demo(brokers: int, version: str, folder: Path) -> None:
     """Watch a reassignment on a separate lab.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import click
-
 from ktui.cli.context.claim import take_over_option
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.execution.run.states import CancelKind
 from ktui.ops.cancel import CancelRequest
@@ -19,36 +18,23 @@ REMOVE_CANCEL = "--remove-cancel"
 _KINDS = ("--stop", "--rollback", "--trim")
 
 _OPTIONS = (
-    click.option(
-        "--stop",
-        is_flag=True,
-        help="Cancel what is in flight (KIP-455), and submit no further steps.",
+    add_option("--stop", "Cancel what is in flight (KIP-455), and submit no further steps."),
+    add_option(
+        "--rollback", "Restore the original replicas, their order and their leader (KIP-236)."
     ),
-    click.option(
-        "--rollback",
-        is_flag=True,
-        help="Restore the original replicas, their order and their leader (KIP-236).",
-    ),
-    click.option(
-        "--trim",
-        is_flag=True,
-        help="Stop, and drop replicas beyond the original number.",
-    ),
+    add_option("--trim", "Stop, and drop replicas beyond the original number."),
     common.topics_option("Only this topic; may be repeated."),
     common.partitions_option("Only this partition; may be repeated."),
     common.brokers_option(
         "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
     ),
-    click.option(
+    add_option(
         "--all",
+        "Every partition. Unless the run has ended, also shut the cluster's cancel gate.",
         "everything",
-        is_flag=True,
-        help="Every partition. Unless the run has ended, also shut the cluster's cancel gate.",
     ),
-    click.option(
-        REMOVE_CANCEL, is_flag=True, help="Open the cancel gate that --all has shut (KIP-236)."
-    ),
-    click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing."),
+    add_option(REMOVE_CANCEL, "Open the cancel gate that --all has shut (KIP-236)."),
+    add_option("--dry-run", "Show what would be done, and change nothing."),
     take_over_option,
 )
 

@@ -8,6 +8,7 @@ import click
 
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice
 from ktui.cli.context.config import load_config
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import Grouped
 
 
@@ -17,39 +18,34 @@ def complete_context(_context: click.Context, _option: click.Parameter, begun: s
 
 
 _OPTIONS = {
-    "bootstrap_server": click.option(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
+    "bootstrap_server": add_option(
+        "--bootstrap-server HOST:PORT,...",
+        "Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
     ),
-    "command_config": click.option(
-        "--command-config",
+    "command_config": add_option(
+        "--command-config FILE",
+        "Client properties file, with Java's or librdkafka's property names.",
         type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file, with Java's or librdkafka's property names.",
     ),
-    "context": click.option(
-        "--context",
-        metavar="NAME",
+    "context": add_option(
+        "--context NAME",
+        "A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
         shell_complete=complete_context,
-        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
     ),
 }
 
 cluster_options = Grouped("choice", ClusterChoice, _OPTIONS)
 
 _CONTROLLER_OPTIONS = {
-    "bootstrap_controller": click.option(
-        "--bootstrap-controller",
-        metavar="HOST:PORT,...",
-        help="Controllers, through which settings of a broker that is down are deleted. Default: "
+    "bootstrap_controller": add_option(
+        "--bootstrap-controller HOST:PORT,...",
+        "Controllers, through which settings of a broker that is down are deleted. Default: "
         "those that the brokers name.",
     ),
-    "controller_config": click.option(
-        "--controller-config",
+    "controller_config": add_option(
+        "--controller-config FILE",
+        "Client properties file for them. Default: the brokers' connection settings.",
         type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file for them. Default: the brokers' connection settings.",
     ),
 }
 

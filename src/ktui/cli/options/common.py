@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -124,14 +125,13 @@ def _state_dir(context: click.Context, _option: click.Parameter, folder: str | N
     return state
 
 
-state_dir_option = click.option(
-    "--state-dir",
+state_dir_option = add_option(
+    "--state-dir DIR",
+    f"Folder that keeps the runs, on a local disk. Default: ${STATE_DIR}, else the platform's "
+    "folder for state.",
     "state",
     type=click.Path(file_okay=False),
-    metavar="DIR",
     callback=_state_dir,
-    help=f"Folder that keeps the runs, on a local disk. Default: ${STATE_DIR}, else the platform's "
-    "folder for state.",
 )
 
 
@@ -160,11 +160,9 @@ def given_options(names: Collection[str]) -> Iterator[str]:
             )
 
 
-def _refuse_nan(
-    _context: click.Context, _option: click.Parameter, value: float | None
-) -> float | None:
+def _refuse_nan(value: float) -> float:
     """Refuse nan, which a click range accepts."""
-    if value is not None and math.isnan(value):
+    if math.isnan(value):
         raise click.BadParameter("nan is not a number.")
     return value
 
@@ -173,23 +171,21 @@ def speed_option(
     slowest: float, fastest: float, purpose: str, default: float | None = None
 ) -> Callable[[F], F]:
     """Add --speed, a factor by which time passes faster."""
-    return click.option(
-        "--speed",
+    return add_option(
+        "--speed N",
+        purpose,
         type=click.FloatRange(slowest, fastest),
         default=default,
-        callback=_refuse_nan,
-        metavar="N",
-        help=purpose,
+        reads=_refuse_nan,
     )
 
 
-theme_option = click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+theme_option = add_option("--theme NAME", "The colour theme to start with.")
 
-poll_interval_option = click.option(
-    "--poll-interval",
+poll_interval_option = add_option(
+    "--poll-interval SECONDS",
+    "Time between two polls; 1 s unless the context sets it.",
     type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context sets it.",
 )
 
 
@@ -201,7 +197,7 @@ def parse_time(option: str, text: str) -> float:
         raise BadInput(f"{option}: {error}") from None
 
 
-json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
+json_option = add_option("--json", "Print one JSON object on standard output.")
 
 
 def complete_run(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
@@ -220,31 +216,17 @@ run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run
 
 def topics_option(purpose: str) -> Callable[[F], F]:
     """Add --topic, which may be repeated, as `topics`."""
-    return click.option("--topic", "topics", metavar="T", multiple=True, help=purpose)
+    return add_option("--topic T", purpose, "topics", multiple=True)
 
 
 def partitions_option(purpose: str) -> Callable[[F], F]:
     """Add --partition, which may be repeated, as `partitions`, each a TopicPartition."""
-    return click.option(
-        "--partition",
-        "partitions",
-        metavar="T:P",
-        multiple=True,
-        callback=_partitions,
-        help=purpose,
-    )
+    return add_option("--partition T:P", purpose, "partitions", multiple=True, reads=_partitions)
 
 
 def brokers_option(purpose: str) -> Callable[[F], F]:
     """Add --broker, which may be repeated, as `brokers`, each a broker's id."""
-    return click.option(
-        "--broker",
-        "brokers",
-        type=click.IntRange(0),
-        metavar="ID",
-        multiple=True,
-        help=purpose,
-    )
+    return add_option("--broker ID", purpose, "brokers", type=click.IntRange(0), multiple=True)
 
 
 def find_on_brokers(
@@ -282,9 +264,7 @@ class Scope(NamedTuple):
         return self.topics, (*self.partitions, *on_brokers)
 
 
-def _partitions(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[TopicPartition, ...]:
+def _partitions(texts: tuple[str, ...]) -> tuple[TopicPartition, ...]:
     return tuple(map(_partition, texts))
 
 

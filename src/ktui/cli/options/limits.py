@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import Grouped, brokers_option, find_on_brokers
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
@@ -73,7 +73,7 @@ def _limits_options(
     purposes: Mapping[str, str], metavar: Callable[[str], str] = _metavar
 ) -> Grouped:
     options = {
-        name.replace("-", "_"): click.option(f"--{name}", metavar=metavar(name), help=purpose)
+        name.replace("-", "_"): add_option(f"--{name} {metavar(name)}", purpose)
         for name, purpose in purposes.items()
     }
     return Grouped("limits", _named_limits, options)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
-import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cluster.text import clean
 from ktui.durable import find_place
 from ktui.execution.forecast.progress_text import FIRST_BYTES
@@ -29,24 +30,20 @@ def resolved_command(place: str, text: str) -> str:
         raise BadInput(f"{place}: {problem}") from None
 
 
-def _on_event(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    return None if text is None else resolved_command(ON_EVENT, text)
+_on_event = partial(resolved_command, ON_EVENT)
 
-
-on_event_option = click.option(
-    ON_EVENT,
-    metavar="CMD",
-    callback=_on_event,
-    help="Run CMD for each stall, failure, pause, gate, outage and end, with one JSON object on "
+on_event_option = add_option(
+    f"{ON_EVENT} CMD",
+    "Run CMD for each stall, failure, pause, gate, outage and end, with one JSON object on "
     "its standard input. No shell; killed after 10 s. none: no command. Default: the context's.",
+    reads=_on_event,
 )
 
-view_on_event_option = click.option(
-    ON_EVENT,
-    metavar="CMD",
-    callback=_on_event,
-    help="Run CMD when the engine of the shown run dies, with one JSON object on its standard "
+view_on_event_option = add_option(
+    f"{ON_EVENT} CMD",
+    "Run CMD when the engine of the shown run dies, with one JSON object on its standard "
     "input. The engine itself runs the command of the run for everything else.",
+    reads=_on_event,
 )
 
 
@@ -58,11 +55,9 @@ def with_event_command(options: RunOptions, of_context: str | None) -> RunOption
     return msgspec.structs.replace(options, on_event=command)
 
 
-def _metrics_file(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> str | None:
-    if text is None or text in ("", NONE):
-        return text and ""
+def _metrics_file(text: str) -> str:
+    if text in ("", NONE):
+        return ""
     path = Path(os.path.abspath(text))  # noqa: PTH100 - keeps symbolic links
     try:
         _check_replaceable(path)
@@ -98,10 +93,9 @@ def _is_ours(path: Path) -> bool:
         return file.read(len(FIRST_BYTES)) in (FIRST_BYTES, b"")
 
 
-metrics_file_option = click.option(
-    METRICS_FILE,
-    metavar="FILE",
-    callback=_metrics_file,
-    help="Keep the run's metrics in FILE, as text for Prometheus; replaced every 5 s. A file of "
+metrics_file_option = add_option(
+    f"{METRICS_FILE} FILE",
+    "Keep the run's metrics in FILE, as text for Prometheus; replaced every 5 s. A file of "
     "its own for each run.",
+    reads=_metrics_file,
 )

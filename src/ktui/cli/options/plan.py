@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import Grouped
 from ktui.cluster.text import clean
@@ -20,18 +21,8 @@ from ktui.units import Rate, parse_typed
 
 OPTION = "--rate"
 
-rate_option = click.option(
-    OPTION,
-    metavar="RATE",
-    help="Rate into each broker for time estimates, such as 80MB/s. Default: by earlier runs, else "
-    "assumed.",
-)
 
-
-def parse_given_rate(text: str | None) -> Rate | None:
-    """Read the rate; None without the option."""
-    if text is None:
-        return None
+def _rate(text: str) -> Rate:
     try:
         rate: Rate = parse_typed(Rate, text)
     except ValueError as error:
@@ -41,33 +32,32 @@ def parse_given_rate(text: str | None) -> Rate | None:
     return rate
 
 
-def _allowances(*, factor_change: bool, below_min_isr: bool, slow: bool) -> Allowances:
-    return Allowances(factor_change, below_min_isr, slow)
-
-
-below_min_isr_option = click.option(
-    Option.BELOW_MIN_ISR.value,
-    "below_min_isr",
-    is_flag=True,
-    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
+rate_option = add_option(
+    f"{OPTION} RATE",
+    "Rate into each broker for time estimates, such as 80MB/s. Default: by earlier runs, else "
+    "assumed.",
+    reads=_rate,
 )
 
-slow_option = click.option(
-    Option.SLOW.value,
-    "slow",
-    is_flag=True,
-    help="Allow a throttle under which, by the estimate, no copy ends.",
+
+below_min_isr_option = add_option(
+    Option.BELOW_MIN_ISR.value,
+    "Allow the plan to leave fewer replicas than min.insync.replicas.",
+    "below_min_isr",
+)
+
+slow_option = add_option(
+    Option.SLOW.value, "Allow a throttle under which, by the estimate, no copy ends.", "slow"
 )
 
 allowance_options = Grouped(
     "allowed",
-    _allowances,
+    Allowances,
     {
-        "factor_change": click.option(
+        "replication_factor_change": add_option(
             Option.REPLICATION_FACTOR_CHANGE.value,
-            "factor_change",
-            is_flag=True,
-            help="Allow the plan to change how many replicas a partition has.",
+            "Allow the plan to change how many replicas a partition has.",
+            "replication_factor_change",
         ),
         "below_min_isr": below_min_isr_option,
         "slow": slow_option,

@@ -17,6 +17,7 @@ import click
 
 from ktui import __version__
 from ktui.cli.context.config import load_config
+from ktui.cli.context.option import add_option
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem, Unreadable, read_input
@@ -30,22 +31,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DAY_S = 86_400.0
 """Only sessions that have ended can be pruned, so a recorder does not write one forever."""
 
-run_recorded_option = click.option(
+run_recorded_option = add_option(
     "--record/--no-record",
+    "Record what the engine sees, in files next to the run's journal. Default: record.",
     default=None,
-    help="Record what the engine sees, in files next to the run's journal. Default: record.",
 )
 
-_TO = click.option(
-    "--to",
+_TO = add_option(
+    "--to DIR",
+    "Folder for the recording. Default: in the state directory.",
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for the recording. Default: in the state directory.",
 )
-_REDACT = click.option(
+_REDACT = add_option(
     "--redact",
-    is_flag=True,
-    help="Hide names of topics, hosts, users and the like, so that you can share the recording.",
+    "Hide names of topics, hosts, users and the like, so that you can share the recording.",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import Grouped, Verb, parse_time
 from ktui.cli.options.limits import (
     GivenLimits,
@@ -20,15 +22,12 @@ from ktui.cli.options.limits import (
     new_run_limits_options,
 )
 from ktui.cli.options.outward import NONE, metrics_file_option, on_event_option, resolved_command
-from ktui.cli.options.plan import parse_given_rate
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.options.throttle import ThrottleOptions, with_throttle
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.launch import NewRun
 from ktui.execution.journal.commands import SetSchedule
 from ktui.execution.run.options import (
-    OnForeignChange,
-    OnStall,
     RunOptions,
     WindowProblem,
     parse_window,
@@ -43,29 +42,13 @@ from ktui.units import Rate, Seconds, parse_clock, parse_moment, parse_quantity
 OPTION = "--until"
 _FIX = "Give a time such as 15:00, or a date and time: 2026-11-21T15:00, 2026-11-21T15:00+01:00"
 
-until_option = click.option(
-    OPTION,
-    metavar="TIME",
-    help="Submit only steps that are expected to end by then. TIME is 15:00, or a date and time "
-    "in ISO 8601; local unless it has an offset.",
-)
+headless_option = add_option("--headless", "Show a progress line instead of the live view.")
+concurrent_option = add_option("--concurrent", "Allow another live run on the cluster.")
 
 
-headless_option = click.option(
-    "--headless", is_flag=True, help="Show a progress line instead of the live view."
-)
-concurrent_option = click.option(
-    "--concurrent", is_flag=True, help="Allow another live run on the cluster."
-)
-
-
-def parse_until(text: str | None, now: datetime) -> datetime | None:
-    """Read the time; `15:00` is the next such time. None without the option."""
-    return None if text is None else _parse_moment_option(OPTION, text, now)
-
-
-def _parse_moment_option(option: str, text: str, now: datetime) -> datetime:
-    """Read the time to come that an option gives."""
+def moment_to_come(option: str, text: str, now: datetime | None = None) -> datetime:
+    """Read the time that an option gives; `15:00` is the next such time."""
+    now = now or SystemClock().now()
     moment = _next(text.strip(), now) or parse_moment(text.strip())
     if moment is None:
         raise BadInput(f"{option} {text!r}: is not a time. {_FIX}")
@@ -75,6 +58,14 @@ def _parse_moment_option(option: str, text: str, now: datetime) -> datetime:
         return checked_moment(moment)
     except ValueError as problem:
         raise BadInput(f"{option} {text}: {problem}. {_FIX}") from None
+
+
+until_option = add_option(
+    f"{OPTION} TIME",
+    "Submit only steps that are expected to end by then. TIME is 15:00, or a date and time "
+    "in ISO 8601; local unless it has an offset.",
+    reads=partial(moment_to_come, OPTION),
+)
 
 
 def _next(text: str, now: datetime) -> datetime | None:
@@ -94,85 +85,69 @@ URGENT_FIRST = "--urgent-first"
 MADE_BY_KTUI = {"default_map": {"urgent_first": True}}
 """The context settings of verbs that start plans which ktui makes itself."""
 
+
+def _stall_timeout(text: str) -> float:
+    if (seconds := parse_time("--stall-timeout", text)) >= STALLED_AFTER_S:
+        return seconds
+    least = f"{STALLED_AFTER_S:g} s"
+    raise BadInput(f"--stall-timeout: give {least} or more. A stall shows only after {least}")
+
+
+def _poll(text: str) -> float:
+    if LEAST_POLL_S <= (seconds := parse_time("--poll", text)) <= MOST_POLL_S:
+        return seconds
+    raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
+
+
 _RUN_OPTIONS = {
-    "on_stall": click.option(
+    "on_stall": add_option(
         "--on-stall",
-        type=click.Choice([choice.value for choice in OnStall]),
-        default=_DEFAULTS.on_stall.value,
-        help="What to do with a step whose new broker stays offline: wait (default), or cancel "
+        "What to do with a step whose new broker stays offline: wait (default), or cancel "
         "the step.",
+        default=_DEFAULTS.on_stall,
     ),
-    "stall_timeout": click.option(
-        "--stall-timeout",
-        metavar="TIME",
-        help="How long that broker may be offline, at least 30s. Default: 5m.",
+    "stall_timeout_s": add_option(
+        "--stall-timeout TIME",
+        "How long that broker may be offline, at least 30s. Default: 5m.",
+        "stall_timeout_s",
+        reads=_stall_timeout,
     ),
-    "on_foreign_change": click.option(
+    "on_foreign_change": add_option(
         "--on-foreign-change",
-        type=click.Choice([choice.value for choice in OnForeignChange]),
-        default=_DEFAULTS.on_foreign_change.value,
-        help="What to do with a waiting partition that someone else changed: skip it (default), "
+        "What to do with a waiting partition that someone else changed: skip it (default), "
         "or replan its way to the target from there.",
+        default=_DEFAULTS.on_foreign_change,
     ),
-    "stop_on_failure": click.option(
-        "--stop-on-failure", is_flag=True, help="Begin nothing more once a partition has failed."
+    "stop_on_failure": add_option(
+        "--stop-on-failure", "Begin nothing more once a partition has failed."
     ),
-    "urgent_first": click.option(
+    "urgent_first": add_option(
         f"{URGENT_FIRST}/--no-urgent-first",
-        default=_DEFAULTS.urgent_first,
-        help="Let partitions under min ISR, or with one copy in sync, go before all others. For "
+        "Let partitions under min ISR, or with one copy in sync, go before all others. For "
         "them, P, L, M, B, S, V and W count only urgent partitions.",
+        default=_DEFAULTS.urgent_first,
     ),
-    "most_under_min_isr": click.option(
-        "--most-under-min-isr",
+    "most_under_min_isr": add_option(
+        "--most-under-min-isr N",
+        "Take no step while more than N partitions outside the run are under min ISR.",
         type=click.IntRange(0),
-        metavar="N",
-        help="Take no step while more than N partitions outside the run are under min ISR.",
     ),
-    "most_offline": click.option(
-        "--most-offline",
+    "most_offline": add_option(
+        "--most-offline N",
+        "Take no step while more than N partitions outside the run are offline.",
         type=click.IntRange(0),
-        metavar="N",
-        help="Take no step while more than N partitions outside the run are offline.",
     ),
     "on_event": on_event_option,
     "metrics_file": metrics_file_option,
     "record": run_recorded_option,
-    "poll": click.option(
-        "--poll", metavar="TIME", help="Time between polls of the cluster. Default: 1s."
+    "poll_s": add_option(
+        "--poll TIME", "Time between polls of the cluster. Default: 1s.", "poll_s", reads=_poll
     ),
 }
 
 
-def _run_options(
-    *,
-    on_stall: str,
-    stall_timeout: str | None,
-    on_foreign_change: str,
-    poll: str | None,
-    metrics_file: str | None = None,
-    record: bool | None = None,
-    **same: Any,
-) -> RunOptions:
-    stall_s, poll_s = _DEFAULTS.stall_timeout_s, _DEFAULTS.poll_s
-    if stall_timeout is not None:
-        stall_s = parse_time("--stall-timeout", stall_timeout)
-    if stall_s < STALLED_AFTER_S:
-        least = f"{STALLED_AFTER_S:g} s"
-        raise BadInput(f"--stall-timeout: give {least} or more. A stall shows only after {least}")
-    if poll is not None:
-        poll_s = parse_time("--poll", poll)
-    if not LEAST_POLL_S <= poll_s <= MOST_POLL_S:
-        raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
-    return RunOptions(
-        on_stall=OnStall(on_stall),
-        stall_timeout_s=stall_s,
-        on_foreign_change=OnForeignChange(on_foreign_change),
-        metrics_file=metrics_file or "",
-        record=record is not False,
-        poll_s=poll_s,
-        **same,
-    )
+def _run_options(**given: Any) -> RunOptions:
+    return RunOptions(**{name: value for name, value in given.items() if value is not None})
 
 
 run_options = Grouped("options", _run_options, _RUN_OPTIONS)
@@ -187,34 +162,28 @@ BY, WITHIN = "--by", "--within"
 _LONGEST_S = 365 * 86_400.0
 
 _OPTIONS = {
-    "start_at": click.option(
-        START_AT,
-        metavar="TIME",
-        help="Take no step before then. TIME is 22:00, or a date and time in ISO 8601; local "
+    "start_at": add_option(
+        f"{START_AT} TIME",
+        "Take no step before then. TIME is 22:00, or a date and time in ISO 8601; local "
         "unless it has an offset. none: at once.",
     ),
-    "window": click.option(
-        WINDOW,
-        metavar="FROM-TO[,DAY,...]",
-        help="Take only steps that are expected to end in this window of local time, such as "
+    "window": add_option(
+        f"{WINDOW} FROM-TO[,DAY,...]",
+        "Take only steps that are expected to end in this window of local time, such as "
         "22:00-05:00, or 22:00-05:00,Sat,Sun where it opens on these days only. none: at any time.",
     ),
-    "while_": click.option(
-        WHILE,
-        "while_",
-        metavar="CMD",
-        help="Take no step while CMD fails. It runs every 5 s, without a shell, and is killed "
+    "while_": add_option(
+        f"{WHILE} CMD",
+        "Take no step while CMD fails. It runs every 5 s, without a shell, and is killed "
         "after 10 s. none: no command.",
+        "while_",
     ),
-    "by": click.option(
-        BY,
-        metavar="TIME",
-        help="Copy at the lowest rate with which the run is done by TIME (22:00, or ISO 8601). A "
+    "by": add_option(
+        f"{BY} TIME",
+        "Copy at the lowest rate with which the run is done by TIME (22:00, or ISO 8601). A "
         "throttle that you name stays the maximum. none: as fast as limits and throttle allow.",
     ),
-    "within": click.option(
-        WITHIN, metavar="DURATION", help="Like --by, as a time from now: 90m, 8h, 1h30m."
-    ),
+    "within": add_option(f"{WITHIN} DURATION", "Like --by, as a time from now: 90m, 8h, 1h30m."),
 }
 
 
@@ -240,7 +209,7 @@ def _schedule(
 def _moment(option: str, text: str | None) -> datetime | UnsetType | None:
     if text is None:
         return UNSET
-    return None if text == NONE else _parse_moment_option(option, text, SystemClock().now())
+    return None if text == NONE else moment_to_come(option, text)
 
 
 def _by(by: str | None, within: str | None) -> datetime | UnsetType | None:
@@ -320,18 +289,9 @@ def run_choices(
 ) -> Grouped:
     """Return a decorator that adds options to a verb, and passes them as `how`, of this kind."""
 
-    def choose(
-        *, limits: GivenLimits, rate: str | None, until: str | None = None, **others: Any
-    ) -> RunChoices:
+    def choose(*, limits: GivenLimits, **others: Any) -> RunChoices:
         limits, excludes = new_run_limits(limits)
         now = SystemClock().now()
-        return kind(
-            limits=limits,
-            exclude_internal=excludes,
-            until=parse_until(until, now),
-            rate=parse_given_rate(rate),
-            now=now,
-            **others,
-        )
+        return kind(limits=limits, exclude_internal=excludes, now=now, **others)
 
     return Grouped("how", choose, {"limits": new_run_limits_options, **options})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-import click
 import msgspec
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import Grouped
 from ktui.cli.options.outward import NONE, resolved_command
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
@@ -27,53 +27,44 @@ CANARY, SLI_COMMAND, SLI_PROMETHEUS = "--canary", "--sli-command", "--sli-promet
 LEADERS, FOREIGN = "--throttle-leaders", "--on-foreign-throttle"
 
 _OPTIONS = {
-    "throttle": click.option(
-        THROTTLE,
-        metavar="RATE",
-        help="Bytes a second that each broker may receive for replicas being added: 50MB, or "
+    "throttle": add_option(
+        f"{THROTTLE} RATE",
+        "Bytes a second that each broker may receive for replicas being added: 50MB, or "
         "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
     ),
-    "budget": click.option(
-        BUDGET,
-        metavar="RATE",
-        help="Bytes a second that all brokers together may receive for them: those that receive "
+    "budget": add_option(
+        f"{BUDGET} RATE",
+        "Bytes a second that all brokers together may receive for them: those that receive "
         "copies share it. With --throttle, the lower of the two applies. none: no budget.",
     ),
-    "slo": click.option(
-        SLO,
-        metavar="OBJECTIVE",
-        help="Copy as fast as this allows: p99<150ms, with the figure of --canary, --sli-command "
+    "slo": add_option(
+        f"{SLO} OBJECTIVE",
+        "Copy as fast as this allows: p99<150ms, with the figure of --canary, --sli-command "
         "or --sli-prometheus, every 10 s. The other rates stay the maximum. none: no objective.",
     ),
-    "canary": click.option(
+    "canary": add_option(
         CANARY,
-        is_flag=True,
-        help="The figure of --slo is each broker's produce latency, by 20 records a second "
+        "The figure of --slo is each broker's produce latency, by 20 records a second "
         "and broker into a topic ktui-canary-RUN, which the run makes and deletes.",
     ),
-    "sli_command": click.option(
-        SLI_COMMAND,
-        metavar="CMD",
-        help="The figure of --slo is the number in the last line that CMD prints, in the unit of "
+    "sli_command": add_option(
+        f"{SLI_COMMAND} CMD",
+        "The figure of --slo is the number in the last line that CMD prints, in the unit of "
         "the objective. CMD runs without a shell, and is killed after 8 s.",
     ),
-    "sli_prometheus": click.option(
-        SLI_PROMETHEUS,
+    "sli_prometheus": add_option(
+        f"{SLI_PROMETHEUS} URL QUERY",
+        "The figure of --slo is the highest value of QUERY, by the Prometheus at URL.",
         nargs=2,
-        metavar="URL QUERY",
-        help="The figure of --slo is the highest value of QUERY, by the Prometheus at URL.",
     ),
-    "on_foreign_throttle": click.option(
+    "on_foreign_throttle": add_option(
         FOREIGN,
-        type=click.Choice([each.value for each in OnForeignThrottle]),
-        default=OnForeignThrottle.HOLD.value,
-        show_default=True,
-        help="When someone else sets another rate on a broker: hold adds no more replicas to it, "
+        "When someone else sets another rate on a broker: hold adds no more replicas to it, "
         "go-on continues under their rate.",
+        default=OnForeignThrottle.HOLD,
+        show_default=True,
     ),
-    "throttle_leaders": click.option(
-        LEADERS, is_flag=True, help="Also throttle what leaders send to new replicas."
-    ),
+    "throttle_leaders": add_option(LEADERS, "Also throttle what leaders send to new replicas."),
 }
 
 
@@ -121,7 +112,7 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
     canary: bool,
     sli_command: str | None,
     sli_prometheus: tuple[str, str] | None,
-    on_foreign_throttle: str,
+    on_foreign_throttle: OnForeignThrottle,
     throttle_leaders: bool,
 ) -> ThrottleOptions:
     rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
@@ -135,7 +126,7 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
     return ThrottleOptions(
         rates=rates,
         leaders=throttle_leaders,
-        on_foreign=OnForeignThrottle(on_foreign_throttle),
+        on_foreign=on_foreign_throttle,
         sli_command=command,
         sli_prometheus=query,
         canary=canary,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import json_option, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.pipeline.group import lake_of, lake_option
@@ -23,10 +24,8 @@ LINES_LOST = 3  # the exit code if recorded lines are missing from the tables
 
 @click.command("check")
 @lake_option
-@click.option(
-    "--master",
-    metavar="URL",
-    help="Count with Spark, on this master; by default only a lake at a URI needs Spark.",
+@add_option(
+    "--master URL", "Count with Spark, on this master; by default only a lake at a URI needs Spark."
 )
 @state_dir_option
 @json_option

@@ -6,6 +6,7 @@ import click
 
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cli.context.option import add_option
 from ktui.cluster.text import clean_lines
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
@@ -62,10 +63,9 @@ def command() -> None:
     """
 
 
-lake_option = click.option(
-    "--lake",
-    metavar="DIR",
-    help="The folder of the tables, as a path or URI; by default `lake` in the state directory.",
+lake_option = add_option(
+    "--lake DIR",
+    "The folder of the tables, as a path or URI; by default `lake` in the state directory.",
 )
 
 

@@ -13,6 +13,7 @@ import click
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from ktui.cli.context.option import add_option
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
 from ktui.pipeline.errors import SparkFailed
@@ -25,28 +26,24 @@ from ktui.units import Seconds, parse_quantity
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option(
-        "--grid",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="A YAML file with the limits and throttles to simulate recorded runs with; by default "
+    add_option(
+        "--grid FILE",
+        "A YAML file with the limits and throttles to simulate recorded runs with; by default "
         "a quarter to four times each run's own.",
+        type=click.Path(path_type=Path, dir_okay=False),
     ),
-    click.option(
-        "--window",
-        metavar="TIME",
-        help="How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
+    add_option(
+        "--window TIME",
+        "How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
         "fit; otherwise, faster ones that hold no more replicas at once than the run did.",
     ),
-    click.option(
+    add_option(
         "--no-insights",
-        is_flag=True,
-        help="Write only the recorded facts: no check of forecasts, no simulations, no insights.",
+        "Write only the recorded facts: no check of forecasts, no simulations, no insights.",
     ),
-    click.option(
+    add_option(
         "--keep-insights",
-        is_flag=True,
-        help="Keep new insights in the lake only, and do not replace those of the live view.",
+        "Keep new insights in the lake only, and do not replace those of the live view.",
     ),
 )
 
@@ -82,10 +79,8 @@ def time_above_0(option: str, text: str, such_as: str) -> float:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a program that spark-submit has started; such a program has a JVM and a master already."""
 
-master_option = click.option(
-    "--master",
-    metavar="URL",
-    help=f"Spark's master URL, as for spark-submit; {LOCAL} by default.",
+master_option = add_option(
+    "--master URL", f"Spark's master URL, as for spark-submit; {LOCAL} by default."
 )
 
 

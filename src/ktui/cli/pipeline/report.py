@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import OutputFile, state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.durable import find_place, write_output
@@ -26,12 +27,8 @@ from ktui.quantities import as_bytes, as_count
 @click.command("report")
 @lake_option
 @state_dir_option
-@click.option(
-    "--run", metavar="RUN", help="The run's name, or its id if several runs share the name."
-)
-@click.option(
-    "--cluster", metavar="ID", help="Report on all recordings of the cluster with this id."
-)
+@add_option("--run RUN", "The run's name, or its id if several runs share the name.")
+@add_option("--cluster ID", "Report on all recordings of the cluster with this id.")
 @click.option(
     "-o",
     "--output",
@@ -41,7 +38,7 @@ from ktui.quantities import as_bytes, as_count
     metavar="FILE",
     help="Write the page to this file; an existing file is replaced.",
 )
-@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+@add_option("--open", "Open the page in the browser.", "show")
 def command(
     *,
     lake: str | None,

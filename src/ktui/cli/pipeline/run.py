@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ktui.cli.context.option import add_option
 from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cli.pipeline.options import (
@@ -60,37 +61,25 @@ class _MomentType(click.ParamType[datetime]):
 
 
 @click.command("run")
-@click.option(
-    "--recordings",
-    metavar="DIR",
-    multiple=True,
-    help="A file or folder of recordings, as a path or URI; may be repeated. Folders are searched "
+@add_option(
+    "--recordings DIR",
+    "A file or folder of recordings, as a path or URI; may be repeated. Folders are searched "
     "at any depth. By default the state directory.",
+    multiple=True,
 )
 @lake_option
 @master_option
-@click.option(
-    "--cluster",
-    "clusters",
-    metavar="ID",
-    multiple=True,
-    help="Only segments of this cluster; may be repeated.",
+@add_option(
+    "--cluster ID", "Only segments of this cluster; may be repeated.", "clusters", multiple=True
 )
-@click.option(
-    "--since", type=_MomentType(), metavar="TIME", help="Only segments with data at or after TIME."
+@add_option("--since TIME", "Only segments with data at or after TIME.", type=_MomentType())
+@add_option("--until TIME", "Only segments with data at or before TIME.", type=_MomentType())
+@add_option(
+    "--follow", "Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM."
 )
-@click.option(
-    "--until", type=_MomentType(), metavar="TIME", help="Only segments with data at or before TIME."
-)
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM.",
-)
-@click.option(
-    "--every",
-    metavar="TIME",
-    help=f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
+@add_option(
+    "--every TIME",
+    f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
 )
 @derived_options
 @state_dir_option

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import parse_time, state_dir_option
 from ktui.cli.output.json_form import shown_json
@@ -35,21 +36,16 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 @click.command("sql")
 @click.argument("query", required=False)
-@click.option(
-    "--file",
+@add_option(
+    "--file FILE",
+    "Read the query from this file; - for standard input.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read the query from this file; - for standard input.",
 )
-@click.option("--tables", is_flag=True, help="List the tables with their columns.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, with a header.")
-@click.option("--json", "as_json", is_flag=True, help="Print each row as a line of JSON.")
-@click.option(
-    "--timeout",
-    metavar="TIME",
-    default="10m",
-    show_default=True,
-    help="How long the query may take, such as 2h.",
+@add_option("--tables", "List the tables with their columns.")
+@add_option("--csv", "Print comma-separated values, with a header.", "as_csv")
+@add_option("--json", "Print each row as a line of JSON.", "as_json")
+@add_option(
+    "--timeout TIME", "How long the query may take, such as 2h.", default="10m", show_default=True
 )
 @lake_option
 @state_dir_option

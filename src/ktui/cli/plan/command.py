@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.json_form import encode
@@ -27,7 +28,7 @@ def command() -> None:
 @command.command("check", cls=GroupedCommand)
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.json_option
-@click.option("--steps", is_flag=True, help="Also show each partition's steps under the limits.")
+@add_option("--steps", "Also show each partition's steps under the limits.")
 @check_options
 @allowance_options
 def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Allowances) -> None:

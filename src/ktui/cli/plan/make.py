@@ -13,6 +13,7 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
@@ -229,7 +230,7 @@ def _make_plan(
     words, amount = intent.words(values), intent.amount(values)
     made = _make(intent, values, layout, wishes)
     in_force = complete_limits(cluster.context.limits, how.limits)
-    limits = in_its_order(how.limits, made.plan, in_force, wanted.internal)
+    limits = in_its_order(how.limits, made.plan, in_force, wishes.internal)
     how = msgspec.structs.replace(how, limits=limits)
     name = wanted.output or Path(intent.run_name(values))
     run = default_name(name)
@@ -298,12 +299,8 @@ _ENDING = (
     "The plan goes to standard output or {file}, its summary to standard error. Nothing is sent.\n"
     "Exit code 0, 3 if something is left undone, 2 if there is nothing to do or an error."
 )
-_OWN: Mapping[Kind, dict[str, Any]] = {
-    BROKER: {"type": click.IntRange(0)},
-    BROKERS: {"callback": parse_brokers},
-    COUNT: {"type": click.IntRange(1)},
-    TOPICS: {"callback": parse_patterns},
-}
+_READERS: Mapping[Kind, Callable[[Any], Any]] = {BROKERS: parse_brokers, TOPICS: parse_patterns}
+_LEAST = {BROKER: 0, COUNT: 1}
 """The kinds of which click or a list with commas has words of its own for what is wrong."""
 _AMOUNTS: Mapping[str, tuple[str, Callable[[str, str], Amount]]] = {
     "--within": ("SHARE", lambda option, text: Amount(text, share=share_of(option, text))),
@@ -316,15 +313,21 @@ Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def _argument(field: Field) -> Decorator:
+    kind = field.kind
+
     def read(_context: click.Context, _argument: click.Parameter, given: Any) -> Any:
+        if kind in _READERS:
+            return _READERS[kind](given)
         try:
-            return field.kind.read(field, " ".join(given) if field.kind.many else given)
+            return kind.read(field, " ".join(given) if kind.many else given)
         except CannotMake as problem:
             raise BadInput(str(problem)) from None
 
-    own = _OWN.get(field.kind, {"callback": read})
-    many: dict[str, Any] = {"nargs": -1, "required": True} if field.kind.many else {}
-    return click.argument(field.name, metavar=field.metavar, **many, **own)
+    how: dict[str, Any] = (
+        {"type": click.IntRange(_LEAST[kind])} if kind in _LEAST else {"callback": read}
+    )
+    many: dict[str, Any] = {"nargs": -1, "required": True} if kind.many else {}
+    return click.argument(field.name, metavar=field.metavar, **many, **how)
 
 
 def _options(field: Field) -> Iterable[Decorator]:
@@ -332,14 +335,15 @@ def _options(field: Field) -> Iterable[Decorator]:
         {"default": field.default, "show_default": not field.choices} if field.default else {}
     )
     for option, words in field.options.items():
+        metavar = "" if field.choices else field.metavar
         if field.choices:
-            kind: dict[str, Any] = {"type": click.Choice([*field.choices])}
+            shown["type"] = click.Choice([*field.choices])
         elif option in _AMOUNTS:
-            kind = {"metavar": _AMOUNTS[option][0]}
+            metavar = _AMOUNTS[option][0]
         else:
-            kind = {"metavar": field.metavar, **_OWN[field.kind]}
+            shown["reads"] = _READERS[field.kind]
         name = field.name if len(field.options) == 1 else option.strip("-")
-        yield click.option(option, name, help=words, **shown, **kind)
+        yield add_option(f"{option} {metavar}".strip(), words, name, **shown)
 
 
 def _value(field: Field, given: dict[str, Any]) -> Any:
@@ -369,7 +373,8 @@ def _command(intent: Intent) -> click.Command:
         if may_lack_isr:
             allowed = msgspec.structs.replace(allowed, below_min_isr=given["below_min_isr"])
         if names_topics:
-            wanted = msgspec.structs.replace(wanted, topics=values["topics"])
+            wishes = msgspec.structs.replace(wanted.wishes, topics=values["topics"])
+            wanted = msgspec.structs.replace(wanted, wishes=wishes)
         topics_by = TOPIC if names_topics else "--topics"
         _make_plan(intent, values, wanted, how, allowed=allowed, topics_by=topics_by)
 

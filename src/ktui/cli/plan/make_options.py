@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import Grouped, Verb, given_options, json_option, state_option
@@ -27,6 +29,7 @@ from ktui.pacing.limits import INTERNAL
 from ktui.planning.check.findings import TO_CHECK, Allowances, Option
 from ktui.planning.intents.layout import Layout, without_rack
 from ktui.planning.intents.made_plan import CannotMake, Internal, Wishes, check_patterns
+from ktui.planning.intents.registry import BOUND, COMMON, FIELDS, FLAG, SIZE, TOPICS, Kind
 from ktui.planning.plan import Plan, join_named, join_some
 from ktui.preview.moves import steps_of
 from ktui.preview.preview import PlanPreview
@@ -94,8 +97,8 @@ def _allowances(allowed: Allowances) -> Iterable[str]:
         yield Option.SLOW.value
 
 
-MAX_BYTES, WEIGHT, RACK_AWARE = "--max-bytes", "--weight", "--rack-aware"
-TOPICS, EXCLUDE = "--topics", "--exclude"
+WEIGHT, RACK_AWARE = "--weight", "--rack-aware"
+EXCLUDE = "--exclude"
 _WEIGHT = re.compile(r"([0-9]{1,10})=([0-9]{1,6}(?:\.[0-9]{1,6})?)")
 _BROKER = re.compile(r"[0-9]{1,10}")
 
@@ -105,32 +108,19 @@ R = TypeVar("R")
 class MakeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan may change, how much, and where it goes."""
 
-    topics: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    internal: Internal = Internal.LAST
-    max_moves: int | None = None
-    max_bytes: int | None = None
-    max_leader_changes: int | None = None
-    rack_aware: bool | None = None  # None where no option says it
-    keep_order: bool = False
-    weights: Mapping[int, float] = {}
-    output: Path | None = None  # None for standard output
-    json: bool = False
+    wishes: Wishes
+    rack_aware: bool | None  # None where no option says it
+    weights: Mapping[int, float]
+    output: Path | None  # None for standard output
+    json: bool
 
 
-def parse_patterns(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...]:
+def parse_patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Read names of topics and shell patterns, also as lists with commas."""
-    return tuple(split(texts))
-
-
-def split(texts: tuple[str, ...]) -> list[str]:
-    """Return the parts of lists with commas."""
     parts = [[part.strip() for part in text.split(",") if part.strip()] for text in texts]
     if not all(parts):
         raise click.BadParameter("the list is empty.")
-    return [part for some in parts for part in some]
+    return tuple(part for some in parts for part in some)
 
 
 def size_of(option: str, text: str) -> int:
@@ -155,11 +145,9 @@ def _quantity(option: str, kind: type, text: str) -> float:
     return quantity
 
 
-def _weights(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> Mapping[int, float]:
+def _weights(texts: tuple[str, ...]) -> Mapping[int, float]:
     weights = {}
-    for text in split(texts):
+    for text in parse_patterns(texts):
         match = _WEIGHT.fullmatch(text)
         if match is None:
             raise click.BadParameter(
@@ -169,89 +157,61 @@ def _weights(
     return weights
 
 
-def parse_brokers(
-    _context: click.Context, _argument: click.Parameter, texts: tuple[str, ...] | str | None
-) -> tuple[int, ...]:
+def parse_brokers(texts: tuple[str, ...] | str) -> tuple[int, ...]:
     """Read the ids of brokers, also as lists with commas, each once."""
-    if texts is None:
-        return ()
-    parts = split((texts,) if isinstance(texts, str) else texts)
+    parts = parse_patterns((texts,) if isinstance(texts, str) else texts)
     for part in parts:
         if _BROKER.fullmatch(part) is None:
             raise click.BadParameter(f"{part!r} is not the id of a broker, such as 3")
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-rack_aware_option = click.option(
+rack_aware_option = add_option(
     "--rack-aware/--no-rack-aware",
-    default=None,
-    help="Whether a partition stays on as many racks as it is on. Default: where all brokers "
+    "Whether a partition stays on as many racks as it is on. Default: where all brokers "
     "have racks.",
+    default=None,
 )
 
-_OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
-    "topics": click.option(
-        TOPICS,
-        metavar="T,...",
-        multiple=True,
-        callback=parse_patterns,
-        help="Change only these topics: names, or shell patterns such as 'orders-*'. Default: all.",
-    ),
-    "exclude": click.option(
-        EXCLUDE,
-        metavar="T,...",
-        multiple=True,
-        callback=parse_patterns,
-        help="Leave these topics as they are: names or shell patterns.",
-    ),
-    INTERNAL: click.option(
-        f"--{INTERNAL}",
-        type=click.Choice([each.value for each in Internal]),
-        default=Internal.LAST.value,
-        help="Where Kafka's own topics are in the plan and its run: first, last (default), or "
-        "exclude.",
-    ),
-    "max_moves": click.option(
-        "--max-moves",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Copy at most N replicas to another broker.",
-    ),
-    "max_bytes": click.option(
-        MAX_BYTES, metavar="SIZE", help="Copy at most SIZE bytes, such as 500GB."
-    ),
-    "max_leader_changes": click.option(
-        "--max-leader-changes",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Give at most N partitions another preferred leader.",
-    ),
-    "rack_aware": rack_aware_option,
-    "keep_order": click.option(
-        "--keep-order",
-        is_flag=True,
-        help="Put a new replica into the place of the old one, also as the preferred leader. "
-        "Default: new replicas come last, and one that has the data leads.",
-    ),
-    "weights": click.option(
-        WEIGHT,
-        "weights",
-        metavar="BROKER=W",
-        multiple=True,
-        callback=_weights,
-        help="Give a broker W times the share of others, such as 7=2. May be repeated.",
-    ),
-    "output": output_option,
-    "json": json_option,
+_INTERNAL = add_option(
+    f"--{INTERNAL}",
+    "Where Kafka's own topics are in the plan and its run: first, last (default), or exclude.",
+    default=Internal.LAST,
+)
+_KINDS: Mapping[Kind, tuple[str, dict[str, Any]]] = {
+    TOPICS: ("T,...", {"multiple": True, "reads": parse_patterns}),
+    BOUND: ("N", {"type": click.IntRange(0)}),
+    SIZE: ("SIZE", {"reads": partial(size_of, "--max-bytes")}),
+    FLAG: ("", {}),
 }
 
 
-def _make_options(*, internal: str, max_bytes: str | None, **others: Any) -> MakeOptions:
-    most = None if max_bytes is None else size_of(MAX_BYTES, max_bytes)
-    return MakeOptions(internal=Internal(internal), max_bytes=most, **others)
+def _bound(name: str) -> tuple[str, Callable[[Verb[Any]], Verb[Any]]]:
+    """Return the option of a field that every plan has, by its name in `Wishes`."""
+    field = FIELDS[name]
+    (option, words), (metavar, how) = *field.options.items(), _KINDS[field.kind]
+    name = option.strip("-").replace("-", "_")
+    return name, add_option(f"{option} {metavar}".strip(), words, name, **how)
 
 
-_WANTED = Grouped("wanted", _make_options, _OPTIONS)
+_WISHES = Grouped("wishes", Wishes, {INTERNAL: _INTERNAL, **dict(map(_bound, COMMON))})
+_WANTED = Grouped(
+    "wanted",
+    MakeOptions,
+    {
+        "wishes": _WISHES,
+        "rack_aware": rack_aware_option,
+        "weights": add_option(
+            f"{WEIGHT} BROKER=W",
+            "Give a broker W times the share of others, such as 7=2. May be repeated.",
+            "weights",
+            multiple=True,
+            reads=_weights,
+        ),
+        "output": output_option,
+        "json": json_option,
+    },
+)
 
 
 def make_options(verb: Verb[R], *, without: str = "") -> Verb[R]:
@@ -261,24 +221,16 @@ def make_options(verb: Verb[R], *, without: str = "") -> Verb[R]:
 
 def wishes_of(options: MakeOptions, layout: Layout, named_by: str) -> Wishes:
     """Return the wishes that options make on a cluster; `named_by` is what names topics."""
-    check_names(named_by, options.topics, layout)
-    check_names(EXCLUDE, options.exclude, layout)
+    check_names(named_by, options.wishes.topics, layout)
+    check_names(EXCLUDE, options.wishes.exclude, layout)
     unracked = without_rack(layout)
     if options.rack_aware and unracked:
         raise BadInput(
             f"{RACK_AWARE}: no rack is known of {join_named('broker', unracked)}. Set broker.rack "
             "there, or leave the option out"
         )
-    return Wishes(
-        topics=options.topics,
-        exclude=options.exclude,
-        internal=options.internal,
-        max_moves=options.max_moves,
-        max_bytes=options.max_bytes,
-        max_leader_changes=options.max_leader_changes,
-        rack_aware=not unracked if options.rack_aware is None else options.rack_aware,
-        keep_order=options.keep_order,
-    )
+    aware = not unracked if options.rack_aware is None else options.rack_aware
+    return msgspec.structs.replace(options.wishes, rack_aware=aware)
 
 
 def weighted(layout: Layout, options: MakeOptions) -> Layout:

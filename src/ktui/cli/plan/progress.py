@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -35,7 +36,7 @@ Targets = Mapping[TopicPartition, Brokers]
 @click.command("progress")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @cluster_options
-@click.option("--watch", is_flag=True, help="Go on until all is in sync, or Ctrl-C.")
+@add_option("--watch", "Go on until all is in sync, or Ctrl-C.")
 @common.poll_interval_option
 @common.json_option
 def command(

@@ -16,6 +16,7 @@ import msgspec
 
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -156,10 +157,9 @@ class _Seen(msgspec.Struct, frozen=True):
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @cluster_options
 @common.state_dir_option
-@click.option(
+@add_option(
     "--clear-throttles",
-    is_flag=True,
-    help="Restore the settings from before the throttles that `ktui reassign` has set for what is "
+    "Restore the settings from before the throttles that `ktui reassign` has set for what is "
     "complete.",
 )
 @common.json_option

@@ -16,6 +16,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import FAILED, INTERRUPTED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -333,33 +334,26 @@ _VERBS = {"prune": "ktui.cli.record.prune:command"}
 @cluster_options
 @common.topics_option("Also record every partition of this topic; may be repeated.")
 @common.poll_interval_option
-@click.option("--for", "for_", metavar="TIME", help="Stop after this time, such as 90s or 2h.")
-@click.option(
-    "--until-idle",
-    is_flag=True,
-    help="Stop once nothing has moved, and no run has been active, for 10 s.",
-)
+@add_option("--for TIME", "Stop after this time, such as 90s or 2h.", "for_")
+@add_option("--until-idle", "Stop once nothing has moved, and no run has been active, for 10 s.")
 @recording_options
-@click.option(
-    "--older-than",
-    metavar="TIME",
-    help="Prune the state directory first, and again each day: remove recordings older than this, "
+@add_option(
+    "--older-than TIME",
+    "Prune the state directory first, and again each day: remove recordings older than this, "
     "such as 30d.",
 )
-@click.option(
-    "--keep",
-    metavar="SIZE",
-    help="Prune the state directory first, and again each day: remove the oldest recordings beyond "
+@add_option(
+    "--keep SIZE",
+    "Prune the state directory first, and again each day: remove the oldest recordings beyond "
     "this size, such as 20GB.",
 )
-@click.option(
-    "--from",
+@add_option(
+    "--from RECORDING",
+    "Copy this file or folder instead of recording a cluster; needs --redact and --to.",
     "source",
     type=click.Path(path_type=Path, exists=True),
-    metavar="RECORDING",
-    help="Copy this file or folder instead of recording a cluster; needs --redact and --to.",
 )
-@click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
+@add_option("--json", "Print one line of JSON for each poll.")
 @common.state_dir_option
 @click.pass_context
 def command(  # noqa: PLR0913 - an option each

@@ -16,6 +16,7 @@ import msgspec
 from ktui import __version__
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -195,37 +196,26 @@ _REASONS = {
 
 
 @click.command("prune", short_help="Remove old recordings.")
-@click.option(
-    "--older-than",
-    metavar="TIME",
-    help="Remove segments whose last line is older than this, such as 30d.",
+@add_option("--older-than TIME", "Remove segments whose last line is older than this, such as 30d.")
+@add_option(
+    "--keep SIZE",
+    "Remove the oldest segments until all together have no more than this, such as 20GB.",
 )
-@click.option(
-    "--keep",
-    metavar="SIZE",
-    help="Remove the oldest segments until all together have no more than this, such as 20GB.",
-)
-@click.option(
-    "--lake",
-    "lakes",
-    metavar="DIR",
-    multiple=True,
-    help="The folder of a lake that reads the recordings; may be repeated. Default: `lake` in the "
+@add_option(
+    "--lake DIR",
+    "The folder of a lake that reads the recordings; may be repeated. Default: `lake` in the "
     "state directory.",
-)
-@click.option(
-    "--recordings",
-    "folders",
-    metavar="DIR",
+    "lakes",
     multiple=True,
-    help="A folder with recordings; may be repeated. Default: those of the state directory.",
 )
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Also remove what no lake has read, and what unfinished runs need.",
+@add_option(
+    "--recordings DIR",
+    "A folder with recordings; may be repeated. Default: those of the state directory.",
+    "folders",
+    multiple=True,
 )
-@click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
+@add_option("--force", "Also remove what no lake has read, and what unfinished runs need.")
+@add_option("--dry-run", "Only report what would be removed.")
 @common.json_option
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each

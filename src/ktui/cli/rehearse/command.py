@@ -16,6 +16,7 @@ from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -178,19 +179,16 @@ _threshold_options = Grouped(
     "thresholds",
     _thresholds,
     {
-        "max_time": click.option(
-            MAX_TIME, metavar="TIME", help="Exit code 3 if the plan takes longer on a twin."
+        "max_time": add_option(
+            f"{MAX_TIME} TIME", "Exit code 3 if the plan takes longer on a twin."
         ),
-        "max_inflow": click.option(
-            MAX_INFLOW,
-            metavar="RATE",
-            help="Exit code 3 if more bytes a second than this are copied into a broker.",
+        "max_inflow": add_option(
+            f"{MAX_INFLOW} RATE",
+            "Exit code 3 if more bytes a second than this are copied into a broker.",
         ),
-        "min_room": click.option(
-            MIN_ROOM,
-            metavar="SHARE|SIZE",
-            help="Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or "
-            "50GiB.",
+        "min_room": add_option(
+            f"{MIN_ROOM} SHARE|SIZE",
+            "Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or 50GiB.",
         ),
     },
 )
@@ -199,12 +197,11 @@ _source = Grouped(
     "source",
     _twin_source,
     {
-        "file": click.option(
-            "--on",
+        "file": add_option(
+            "--on FILE",
+            "Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
             "file",
             type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
         ),
         "choice": cluster_options,
         "reading": twin_reading_options,
@@ -219,20 +216,18 @@ _choices = run_choices(
         "schedule": schedule_options,
         "until": until_option,
         "rate": rate_option,
-        "events": click.option(
-            EVENT,
-            "events",
-            metavar="EVENT",
-            multiple=True,
-            help="Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
+        "events": add_option(
+            f"{EVENT} EVENT",
+            "Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
             f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
+            "events",
+            multiple=True,
         ),
         "thresholds": _threshold_options,
-        "record": click.option(
-            "--record",
+        "record": add_option(
+            "--record DIR",
+            "Record the usual twin in this folder, marked as simulated; in the view, too.",
             type=click.Path(file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="Record the usual twin in this folder, marked as simulated; in the view, too.",
         ),
     },
 )
@@ -322,9 +317,7 @@ USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @common.json_option
 @allowance_options
-@click.option(
-    "--headless", is_flag=True, help="Print the report as soon as it is done, without the view."
-)
+@add_option("--headless", "Print the report as soon as it is done, without the view.")
 @common.speed_option(
     0.1, FASTEST, f"In the view: simulate N seconds in each second; {USUAL_SPEED:g} by default."
 )

@@ -16,6 +16,7 @@ from ktui.cli.context.cluster import (
     check_same_cluster,
 )
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -116,16 +117,15 @@ def _joinings(extra: CheckedExtraPlan) -> tuple[_JoiningJson, ...]:
 @click.command("add")
 @common.run_argument
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@click.option(
+@add_option(
     "--on-conflict",
-    type=click.Choice([choice.value for choice in OnConflict]),
-    default=OnConflict.ROLLBACK.value,
-    help="What to do with a partition that the run is moving elsewhere: rollback (default) rolls "
+    "What to do with a partition that the run is moving elsewhere: rollback (default) rolls "
     "it back and then queues it, keep leaves it its old target, retarget cancels its step and "
     "moves it to the new target from there.",
+    default=OnConflict.ROLLBACK,
 )
 @allowance_options
-@click.option("--dry-run", is_flag=True, help="Show the effect on RUN, and change nothing.")
+@add_option("--dry-run", "Show the effect on RUN, and change nothing.")
 @cluster_options
 @common.state_dir_option
 @common.json_option
@@ -134,7 +134,7 @@ def command(  # noqa: PLR0913 - an option each
     path: Path,
     choice: ClusterChoice,
     *,
-    on_conflict: str,
+    on_conflict: OnConflict,
     allowed: Allowances,
     dry_run: bool,
     state: StateDir,
@@ -156,13 +156,12 @@ def command(  # noqa: PLR0913 - an option each
     need, throttles = _need(found, where), bool(found.run.throttled.rates)
     facts = read_facts(where.cluster, plan, need, state, throttles=throttles, joins=name)
     check_same_cluster(where, facts.cluster_id, found.begun.cluster_id)
-    conflict = OnConflict(on_conflict)
     extra = CheckedExtraPlan(
         plan,
         clean(path.name),
         found.run,
         facts,
-        conflict,
+        on_conflict,
         allowed,
         need=need,
     )

@@ -8,6 +8,7 @@ import click
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.options.limits import (
     GivenLimits,
@@ -33,7 +34,7 @@ from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_te
 @common.run_argument
 @limits_brokers_option
 @limit_changes
-@click.option("--undo", is_flag=True, help="Restore the limits from before your last change.")
+@add_option("--undo", "Restore the limits from before your last change.")
 @common.state_dir_option
 @common.json_option
 def limits_command(

@@ -22,6 +22,7 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -145,7 +146,7 @@ def _report_export(run: Run, file: Path, owned: str | None, *, asked: bool) -> N
 
 @click.command("import", short_help="Import a run that was exported.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--name", metavar="NAME", help="Name of the run here. Default: its old name.")
+@add_option("--name NAME", "Name of the run here. Default: its old name.")
 @cluster_options
 @ownership_options
 @common.state_dir_option

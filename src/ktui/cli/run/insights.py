@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.output.json_form import encode
 from ktui.cli.run.runs import local_time
@@ -47,13 +48,12 @@ def _section(section: InsightsSection) -> str:
 
 @click.command("insights")
 @click.argument("path", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--lake",
+@add_option(
+    "--lake DIR",
+    "Read the insights that `ktui pipeline run` wrote into this lake.",
     type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Read the insights that `ktui pipeline run` wrote into this lake.",
 )
-@click.option("--cluster", metavar="ID", help="Show this cluster only.")
+@add_option("--cluster ID", "Show this cluster only.")
 @common.state_dir_option
 @common.json_option
 def command(

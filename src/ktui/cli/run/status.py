@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from ktui.cli.context.errors import FAILED
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line
 from ktui.cli.output.event_json import event_line
@@ -408,21 +409,17 @@ def _is_change(event: AnyRunEvent) -> bool:
 
 @click.command("status")
 @common.run_argument
-@click.option("--events", is_flag=True, help="Show every event of the run, one line each.")
-@click.option(
+@add_option("--events", "Show every event of the run, one line each.")
+@add_option(
     "--lines",
-    is_flag=True,
-    help="Follow the run while it has an engine: a plain line for each change, without colours or "
+    "Follow the run while it has an engine: a plain line for each change, without colours or "
     "redrawing.",
 )
-@click.option(
-    "--command",
-    "tool",
-    is_flag=True,
-    help="Show the commands of kafka-reassign-partitions.sh that would do the same.",
+@add_option(
+    "--command", "Show the commands of kafka-reassign-partitions.sh that would do the same.", "tool"
 )
 @common.state_dir_option
-@click.option("--json", is_flag=True, help="Print one JSON object; with --events, one per line.")
+@add_option("--json", "Print one JSON object; with --events, one per line.")
 def command(
     name: str, *, events: bool, lines: bool, tool: bool, state: StateDir, json: bool
 ) -> None:

@@ -18,6 +18,7 @@ from ktui.cli.context.cluster import (
     read_cluster_for_plan,
 )
 from ktui.cli.context.errors import UNREAD, BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
@@ -65,22 +66,16 @@ _CHECKED_WITHIN_S = 5.0  # a brake must not wait for a cluster that is slow to a
 @click.command("throttle")
 @common.run_argument
 @click.argument("rate", metavar="[RATE]", required=False)
-@click.option(
-    "--budget",
-    metavar="RATE",
-    help="Change the rate of all brokers together; none lifts it. The other rates stay.",
+@add_option(
+    "--budget RATE", "Change the rate of all brokers together; none lifts it. The other rates stay."
 )
-@click.option(
-    "--slo",
-    metavar="OBJECTIVE",
-    help="Change the objective, such as p99<150ms; none lifts it. The rates stay.",
+@add_option(
+    "--slo OBJECTIVE", "Change the objective, such as p99<150ms; none lifts it. The rates stay."
 )
-@click.option("--undo", is_flag=True, help="Restore the rate from before your last change.")
-@click.option(
+@add_option("--undo", "Restore the rate from before your last change.")
+@add_option(
     "--leave-behind",
-    is_flag=True,
-    help="End a run that has nothing left to move, and leave its throttle where it cannot be "
-    "removed.",
+    "End a run that has nothing left to move, and leave its throttle where it cannot be removed.",
 )
 @slow_option
 @common.state_dir_option

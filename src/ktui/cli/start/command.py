@@ -19,6 +19,7 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.grouped_help import GroupedCommand
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -178,11 +179,9 @@ start_options = run_choices(
         "schedule": schedule_options,
         "until": until_option,
         "rate": rate_option,
-        "dry_run": click.option(
-            "--dry-run", is_flag=True, help="Show what would be sent, and send nothing."
-        ),
+        "dry_run": add_option("--dry-run", "Show what would be sent, and send nothing."),
         "headless": headless_option,
-        "json": click.option("--json", is_flag=True, help="Print each event as a line of JSON."),
+        "json": add_option("--json", "Print each event as a line of JSON."),
         "concurrent": concurrent_option,
         "take_over": take_over_option,
         "no_ownership": no_ownership_option,
@@ -256,7 +255,7 @@ def carry_out(
 @click.command("start", cls=GroupedCommand)
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @cluster_options
-@click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
+@add_option("--name RUN", "Name of the run. Default: that of the plan's file.")
 @allowance_options
 @start_options
 def command(

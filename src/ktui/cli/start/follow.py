@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from types import FrameType
 
 import click
@@ -17,6 +18,7 @@ from ktui.cli.context.claim import ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.engine.log import WarningReader
@@ -24,7 +26,7 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
+from ktui.cli.options.run import concurrent_option, headless_option, until_option
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.event_json import engine_died_json, event_line
 from ktui.cli.output.table import ProgressLine
@@ -270,7 +272,7 @@ def show_run(
 @on_event_option
 @metrics_file_option
 @headless_option
-@click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
+@add_option("--json", "Print each new event as a line of JSON.")
 @concurrent_option
 @ownership_options
 @common.state_dir_option
@@ -278,7 +280,7 @@ def command(  # noqa: PLR0913 - an option each
     name: str,
     choice: ClusterChoice,
     *,
-    until: str | None,
+    until: datetime | None,
     record: bool | None,
     on_event: str | None,
     metrics_file: str | None,
@@ -297,7 +299,6 @@ def command(  # noqa: PLR0913 - an option each
 
     Exit codes are those of `ktui start`.
     """
-    until_at = parse_until(until, SystemClock().now())
     client = RunClient.find(state, name)
     left = _read_left(client)
     if left.damage is not None:
@@ -305,7 +306,7 @@ def command(  # noqa: PLR0913 - an option each
     if left.run.ended and not _reopens(client, left.run):
         print_note("\n".join(end_lines(left.run)))
         sys.exit(EXIT_CODES[run_ending(left.run)])
-    if left.run.until is not None and until_at is None:
+    if left.run.until is not None and until is None:
         print_note(
             f"its --until {local_time(left.run.until)} no longer holds. Set a time again: "
             "--until TIME"
@@ -323,7 +324,7 @@ def command(  # noqa: PLR0913 - an option each
         name,
         off=no_ownership,
         take_over=take_over,
-        until=until_at,
+        until=until,
         concurrent=concurrent,
         record=record,
         on_event=on_event,

@@ -14,6 +14,7 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -60,17 +61,15 @@ twin_reading_options: Callable[[Verb[R]], Verb[R]] = Grouped(
     "reading",
     TwinReading,
     {
-        "measure": click.option(
-            "--measure",
-            metavar="TIME",
-            help=f"Measure for this time what producers write, such as 5m; {_MEASURED} by default. "
+        "measure": add_option(
+            "--measure TIME",
+            f"Measure for this time what producers write, such as 5m; {_MEASURED} by default. "
             "0 for not at all.",
         ),
-        "insights": click.option(
-            "--insights",
+        "insights": add_option(
+            "--insights FILE",
+            "Take the copy rates from these insights. Default: those of the state directory.",
             type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Take the copy rates from these insights. Default: those of the state directory.",
         ),
     },
 )
@@ -168,9 +167,7 @@ _PRIVATE = 0o600
     help="File to write the twin to. Default: standard output.",
 )
 @twin_reading_options
-@click.option(
-    "--redact", is_flag=True, help="Hide the names of topics, racks and the cluster in the file."
-)
+@add_option("--redact", "Hide the names of topics, racks and the cluster in the file.")
 @common.state_dir_option
 def command(
     path: Path | None,

@@ -275,26 +275,36 @@ _ALL_FIELDS = (
     ),
     Field(
         name="only", kind=TOPICS, label="topics", before="only", noun="only these topics",
-        placeholder="orders-*; empty: all", options={"--topics": ""},
+        placeholder="orders-*; empty: all", options={
+            "--topics": "Change only these topics: names, or shell patterns such as 'orders-*'. "
+            "Default: all."
+        },
     ),
     Field(
         name="exclude", kind=TOPICS, label="topics", before="not", noun="not these topics",
-        placeholder="none", options={"--exclude": ""},
+        placeholder="none",
+        options={"--exclude": "Leave these topics as they are: names or shell patterns."},
     ),
     Field(
         name="max_moves", kind=BOUND, label="at most", before="moves", placeholder="none",
-        options={"--max-moves": ""},
+        options={"--max-moves": "Copy at most N replicas to another broker."},
     ),
     Field(
         name="max_bytes", kind=SIZE, label="at most", before="bytes", placeholder="none",
-        typed="no size. Type 500GB.", options={"--max-bytes": ""},
+        typed="no size. Type 500GB.",
+        options={"--max-bytes": "Copy at most SIZE bytes, such as 500GB."},
     ),
     Field(
         name="max_leader_changes", kind=BOUND, label="at most", before="leader changes",
-        placeholder="none", options={"--max-leader-changes": ""},
+        placeholder="none",
+        options={"--max-leader-changes": "Give at most N partitions another preferred leader."},
     ),
     Field(
-        name="keep_order", kind=FLAG, label="keep order", options={"--keep-order": ""},
+        name="keep_order", kind=FLAG, label="keep order",
+        options={
+            "--keep-order": "Put a new replica into the place of the old one, also as the "
+            "preferred leader. Default: new replicas come last, and one that has the data leads."
+        },
         choices={"": "no", "yes": "yes: a new replica takes the place of the old one"},
     ),
 )  # fmt: skip

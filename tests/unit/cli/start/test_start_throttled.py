@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.run import parse_until
+from ktui.cli.options.run import OPTION, moment_to_come
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 from ktui.ops.start import fits
@@ -196,14 +196,14 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_until_takes_a_local_time_and_its_next_occurrence_unless_given_in_full(
     text: str, utc: datetime
 ) -> None:
-    assert parse_until(text, NOW) == utc
+    assert moment_to_come(OPTION, text, NOW) == utc
 
 
 @pytest.mark.usefixtures("berlin")
 def test_until_takes_a_time_of_day_across_a_clock_change() -> None:
     evening = datetime(2026, 10, 24, 20, 0, tzinfo=UTC)
 
-    assert parse_until("06:00", evening) == datetime(2026, 10, 25, 5, 0, tzinfo=UTC)
+    assert moment_to_come(OPTION, "06:00", evening) == datetime(2026, 10, 25, 5, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_until_takes_a_time_of_day_across_a_clock_change() -> None:
 )
 def test_until_refuses_a_malformed_time_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match=r"--until .*: is not a time\. Give a time such as 15:00"):
-        parse_until(text, NOW)
+        moment_to_come(OPTION, text, NOW)
 
 
 def test_until_refuses_a_time_in_the_past() -> None:
     with pytest.raises(BadInput, match="is in the past"):
-        parse_until("2026-11-21T13:29Z", NOW)
+        moment_to_come(OPTION, "2026-11-21T13:29Z", NOW)
 
 
 @pytest.mark.parametrize(
