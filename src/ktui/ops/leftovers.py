@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
@@ -43,8 +44,8 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import name_resources
-from ktui.planning.plan import join_some
-from ktui.quantities import as_count
+from ktui.planning.plan import join_all, join_named, join_some
+from ktui.quantities import as_count, as_rate
 
 BROKER_KEYS = (*RATES, LOG_DIR_RATE)
 _UNREADABLE = Setting("", ConfigSource.OWN)  # of a broker that is down
@@ -99,6 +100,15 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def value(self) -> str:
         return "cannot be read: the broker is down" if self.down else ",".join(self.values)
+
+    @property
+    def shown(self) -> str:
+        value = clean(self.value)
+        return as_rate(int(value)) if value.isdecimal() else value
+
+    @property
+    def setting_key(self) -> SettingKey:
+        return (self.resource, self.key)
 
     @property
     def whole(self) -> bool:
@@ -433,3 +443,44 @@ def _why(result: WriteResult) -> str:
     if result.verdict is Verdict.REFUSED:
         return ": ".join(filter(None, (result.code, result.message)))
     return "Kafka accepted the removal, but the throttle is still set, or set again"
+
+
+def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
+    """Yield who catches up under throttles that would be left behind otherwise, with the rates."""
+    kept = [t for t in scan.throttles if t.reason is ThrottleReason.CATCHING_UP]
+    by_broker: defaultdict[int, set[BoundReplica]] = defaultdict(set)
+    for throttle in kept:
+        for bound in throttle.binds:
+            by_broker[bound.replica.broker].add(bound)
+    for _, theirs in sorted(by_broker.items()):
+        topics = join_named("topic", sorted({each.replica.tp.topic for each in theirs}), most=5)
+        yield f"{who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
+    if any(not throttle.binds for throttle in kept):
+        yield "replicas may be catching up under throttles: not every partition could be read"
+
+
+def who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
+    """Name the brokers of replicas that are out of sync, and of how many partitions."""
+    partitions: defaultdict[int, set[object]] = defaultdict(set)
+    for each in bound:
+        partitions[each.replica.broker].add(each.replica.tp)
+    words = [
+        f"broker {broker} is {'down and behind in' if broker in down else 'catching up on'} "
+        f"{as_count(len(tps), 'partition')}"
+        for broker, tps in sorted(partitions.items())
+    ]
+    return join_all(words) if words else "a replica may be catching up; its topic could not be read"
+
+
+def _under(scan: ThrottleScan, bound: Collection[BoundReplica]) -> str:
+    """Return the rates that bind replicas: "throttled to 1.0 MB/s by KEY on broker 3"."""
+    binding = {each.rate for each in bound}
+    alike: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for throttle in scan.throttles:
+        if throttle.setting_key in binding:
+            alike[throttle.shown, throttle.key].append(int(throttle.resource.name))
+    words = [
+        f"to {rate} by {key} on {join_named('broker', brokers, most=8)}"
+        for (rate, key), brokers in alike.items()
+    ]
+    return f"throttled {join_all(words)}" if words else "in a list of throttled replicas"

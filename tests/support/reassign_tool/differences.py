@@ -136,7 +136,7 @@ def _has_control_characters(error: str) -> bool:
     return clean(error) != error and not error.startswith(_EMPTY_FILE)
 
 
-def _with_sorted_partitions(answer: Answer) -> Answer:
+def _with_in_order(answer: Answer) -> Answer:
     tps = _error(answer).removeprefix(_TWICE).split(",")
     in_order = sorted(tps, key=lambda tp: (tp.rpartition("-")[0], int(tp.rpartition("-")[2])))
     return Answer(1, f"Error: {_TWICE}{','.join(in_order)}\n")
@@ -259,7 +259,7 @@ DIFFERENCES = (
         "Partitions that a file has twice are named in order. Apache's tool names them in the "
         "order of a Java hash table.",
         lambda _words, answer: _error(answer).startswith(_TWICE) and "," in _error(answer),
-        _with_sorted_partitions,
+        _with_in_order,
     ),
     Difference(
         "empty path",

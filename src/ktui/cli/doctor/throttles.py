@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import click
@@ -16,7 +15,6 @@ from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warni
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table_of
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.left_behind import BoundReplica
 from ktui.cluster.ports import (
     ConfigSource,
     Setting,
@@ -33,9 +31,10 @@ from ktui.ops.leftovers import (
     Leftovers,
     ThrottleReason,
     ThrottleScan,
+    catching_up_sentences,
+    who_catches_up,
 )
-from ktui.planning.plan import join_all, join_named, join_some
-from ktui.quantities import as_count, as_rate
+from ktui.planning.plan import join_named, join_some
 
 CLEAR = (
     "`ktui doctor --clear-throttles --dry-run` shows each throttle; without --dry-run it removes "
@@ -84,46 +83,6 @@ def _catching_up(scan: ThrottleScan) -> Iterator[DoctorFinding]:
         yield note(sentence, fix)
 
 
-def catching_up_sentences(scan: ThrottleScan) -> Iterator[str]:
-    """Yield who catches up under throttles that would be left behind otherwise, with the rates."""
-    kept = [t for t in scan.throttles if t.reason is ThrottleReason.CATCHING_UP]
-    by_broker: defaultdict[int, set[BoundReplica]] = defaultdict(set)
-    for throttle in kept:
-        for bound in throttle.binds:
-            by_broker[bound.replica.broker].add(bound)
-    for _, theirs in sorted(by_broker.items()):
-        topics = name_some("topic", sorted({each.replica.tp.topic for each in theirs}))
-        yield f"{_who_catches_up(theirs, scan.down)} of {topics}, {_under(scan, theirs)}"
-    if any(not throttle.binds for throttle in kept):
-        yield "replicas may be catching up under throttles: not every partition could be read"
-
-
-def _who_catches_up(bound: Collection[BoundReplica], down: Collection[int]) -> str:
-    partitions: defaultdict[int, set[object]] = defaultdict(set)
-    for each in bound:
-        partitions[each.replica.broker].add(each.replica.tp)
-    words = [
-        f"broker {broker} is {'down and behind in' if broker in down else 'catching up on'} "
-        f"{as_count(len(tps), 'partition')}"
-        for broker, tps in sorted(partitions.items())
-    ]
-    return join_all(words) if words else "a replica may be catching up; its topic could not be read"
-
-
-def _under(scan: ThrottleScan, bound: Collection[BoundReplica]) -> str:
-    """Return the rates that bind replicas: "throttled to 1.0 MB/s by KEY on broker 3"."""
-    binding = {each.rate for each in bound}
-    alike: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for throttle in scan.throttles:
-        if (throttle.resource, throttle.key) in binding:
-            alike[_rate(throttle), throttle.key].append(int(throttle.resource.name))
-    words = [
-        f"to {rate} by {key} on {join_named('broker', brokers, most=8)}"
-        for (rate, key), brokers in alike.items()
-    ]
-    return f"throttled {join_all(words)}" if words else "in a list of throttled replicas"
-
-
 def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for run in sorted({throttle.run for throttle in found}):
         where = name_resources([(t.resource, t.key) for t in found if t.run == run])
@@ -145,12 +104,7 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
 
 
 def _rated(throttle: FoundThrottle) -> str:
-    return f"{throttle.where} ({_rate(throttle)})"
-
-
-def _rate(throttle: FoundThrottle) -> str:
-    value = clean(throttle.value)
-    return as_rate(int(value)) if value.isdecimal() else value
+    return f"{throttle.where} ({throttle.shown})"
 
 
 def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
@@ -250,7 +204,7 @@ def _reason(throttle: FoundThrottle, down: Collection[int]) -> str:
         case ThrottleReason.WAITING_RUN:
             return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
         case ThrottleReason.CATCHING_UP:
-            return _who_catches_up(throttle.binds, down)
+            return who_catches_up(throttle.binds, down)
         case ThrottleReason.INHERITED:
             return f"it is not set here: {throttle.setting.source}"
         case _:

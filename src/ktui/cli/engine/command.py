@@ -21,7 +21,6 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.process.launch import Leaving
 from ktui.cli.record.prune import EngineRecording, record_run
 from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
@@ -30,7 +29,13 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveSettled, LeaveSubmitted, LeaveWhen, when_paused
+from ktui.execution.engine.leaving import (
+    LeaveSettled,
+    LeaveSubmitted,
+    LeaveWhen,
+    Leaving,
+    when_paused,
+)
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle

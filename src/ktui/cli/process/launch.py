@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -15,6 +14,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open, options_of_names
 from ktui.cluster.clock import SystemClock
+from ktui.execution.engine.leaving import Leaving
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
@@ -27,14 +27,6 @@ from ktui.execution.run.events import AnyRunEvent, Started
 
 if TYPE_CHECKING:  # a verb that only sends a command loads no client
     from ktui.cli.context.cluster import Target
-
-
-class Leaving(enum.StrEnum):
-    """When an engine leaves a run before its end."""
-
-    SUBMITTED = "submitted"  # once every partition has begun
-    SETTLED = "settled"
-    """Once the outcome of all that Kafka has completed is known; nothing more begins."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

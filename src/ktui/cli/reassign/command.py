@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import NamedTuple, NoReturn, TypeVar
@@ -18,11 +18,11 @@ from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.cluster import complete_context
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action, Group, Option
-from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
+from ktui.ops.reassign.tool import ActionFailed, ReassignProblem
 from ktui.planning.replication_factor import PlacementProblem
 
 LONG = range(-(2**63), 2**63)  # the numbers that the tool reads
@@ -51,15 +51,11 @@ class Arguments(msgspec.Struct, frozen=True):
 
     def text(self, name: str) -> str | None:
         """Return the value of an option; None if it was not given."""
-        if not self.has(name):
-            return None
-        return _only(name, self._values(name))
+        return self._only(name, lambda _, text: text) if self.has(name) else None
 
     def number(self, name: str) -> int:
         """Return the value of an option that is a number; its default if it was not given."""
-        if not self.has(name):
-            return DEFAULTS[name]
-        return _only(name, [_number(name, value) for value in self._values(name)])
+        return self._only(name, _number) if self.has(name) else DEFAULTS[name]
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -71,8 +67,26 @@ class Arguments(msgspec.Struct, frozen=True):
         """The one action of arguments that were checked."""
         return self.actions[0]
 
-    def _values(self, name: str) -> list[str]:
-        return [value for given, value in self.given if given == name and value is not None]
+    def _only(self, name: str, read: Callable[[str, str], T]) -> T:
+        texts = [value for given, value in self.given if given == name and value is not None]
+        values = [read(name, text) for text in texts]
+        if not values:
+            raise _lacks_argument(name)
+        if len(values) > 1:
+            raise BadArguments(
+                f"Found multiple arguments for option {name}, but you asked for only one"
+            )
+        return values[0]
+
+
+def _number(name: str, text: str) -> int:
+    if _NUMBER.fullmatch(text) and (number := int(text)) in LONG:
+        return number
+    raise BadArguments(f"Cannot parse argument '{text}' of option {name}")
+
+
+def _lacks_argument(name: str) -> BadArguments:
+    return BadArguments(f"Option {name} requires an argument")
 
 
 def parse(words: Sequence[str]) -> Arguments:
@@ -80,27 +94,21 @@ def parse(words: Sequence[str]) -> Arguments:
     rest = deque(words)
     given: list[_GivenOption] = []
     while rest and (word := rest.popleft()) != "--":
-        if _looks_like_option(word):
-            option, value = _split(word)
-            if option.metavar and value is None:
-                value = _next_argument(option, rest)
-            given.append(_GivenOption(option.name, value if option.metavar else None))
+        if not _looks_like_option(word):
+            continue
+        name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
+        if (option := OPTIONS.get(name)) is None:
+            # After one dash, the tool also looks for options of one letter. It has none.
+            unknown = name if word.startswith("--") else word[1]
+            raise BadArguments(f"{unknown} is not a recognized option")
+        if option.metavar:
+            argument = value if equals else _next_argument(option, rest)
+        given.append(_GivenOption(name, argument if option.metavar else None))
     return Arguments(tuple(given))
 
 
 def _looks_like_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
-
-
-def _split(word: str) -> tuple[Option, str | None]:
-    """Return the option of a word, and its argument if that stands in the same word."""
-    is_long = word.startswith("--")
-    name, equals, value = word[2 if is_long else 1 :].partition("=")
-    if name not in OPTIONS:
-        # After one dash, the tool also looks for options of one letter. It has none.
-        unknown = name if is_long else word[1]
-        raise BadArguments(f"{unknown} is not a recognized option")
-    return OPTIONS[name], value if equals else None
 
 
 def _next_argument(option: Option, rest: deque[str]) -> str | None:
@@ -112,32 +120,11 @@ def _next_argument(option: Option, rest: deque[str]) -> str | None:
     return rest.popleft()
 
 
-def _number(name: str, text: str) -> int:
-    if _NUMBER.fullmatch(text) and (number := int(text)) in LONG:
-        return number
-    raise BadArguments(f"Cannot parse argument '{text}' of option {name}")
+SERVER, CONTROLLER = "bootstrap-server", "bootstrap-controller"
+BATCH_SIZE, POLL_INTERVAL = "reassignment-batch-size", "reassignment-poll-interval-ms"
 
-
-def _only(name: str, values: Sequence[T]) -> T:
-    if not values:
-        raise _lacks_argument(name)
-    if len(values) > 1:
-        raise BadArguments(
-            f"Found multiple arguments for option {name}, but you asked for only one"
-        )
-    return values[0]
-
-
-def _lacks_argument(name: str) -> BadArguments:
-    return BadArguments(f"Option {name} requires an argument")
-
-
-SERVER, CONTROLLER, CONTEXT = "bootstrap-server", "bootstrap-controller", "context"
-BATCH_SIZE, INCREMENTAL = "reassignment-batch-size", "incremental"
-POLL_INTERVAL = "reassignment-poll-interval-ms"
-AS_RUN, IGNORES_ROOM = "as-run", "allow-full-log-dirs"
-
-_OPPOSITES = (
+_CLUSTER_EXCLUDES = ((SERVER, CONTROLLER), ("context", SERVER), ("context", CONTROLLER))
+_EXCLUDES = (
     ("take-over", "no-ownership"),
     ("preserve-throttles", "clear-foreign-throttles"),
     ("as-run", "replica-alter-log-dirs-throttle"),
@@ -147,70 +134,53 @@ _OPPOSITES = (
 
 def check(arguments: Arguments) -> None:
     """Check that a command line has one action, and the options that go with it."""
-    _check_refused(arguments)
+    for problem in _problems(arguments):
+        raise BadArguments(problem)
+
+
+def _problems(arguments: Arguments) -> Iterator[str]:
+    """Yield what is wrong, in the order of the tool: what follows may rest on what comes before."""
+    has = arguments.has
+    options = [OPTIONS[name] for name, _ in arguments.given]
+    yield from (option.refusal for option in options if option.refusal)
     if len(arguments.actions) != 1:
-        raise BadArguments(
+        yield (
             "Command must include exactly one action: --generate, --execute, --verify, --cancel, "
             "--list"
         )
-    _check_cluster(arguments)
-    _check_required(arguments)
-    _check_permitted(arguments)
-    for one, other in _OPPOSITES:
-        _check_not_both(arguments, one, other)
-    _check_batches(arguments)
-    _check_room_ignored(arguments)
-
-
-def _check_refused(arguments: Arguments) -> None:
-    for name, _ in arguments.given:
-        if OPTIONS[name].refusal:
-            raise BadArguments(OPTIONS[name].refusal)
-
-
-def _check_cluster(arguments: Arguments) -> None:
-    _check_not_both(arguments, SERVER, CONTROLLER)
-    _check_not_both(arguments, CONTEXT, SERVER)
-    _check_not_both(arguments, CONTEXT, CONTROLLER)
-    if not any(map(arguments.has, (SERVER, CONTROLLER, CONTEXT))):
-        raise BadArguments(f"Please specify either --{SERVER} or --{CONTROLLER}")
-
-
-def _check_required(arguments: Arguments) -> None:
-    for option in OPTIONS.values():
-        if arguments.action in option.required and not arguments.has(option.name):
-            raise BadArguments(f'Missing required argument "[{option.name}]"')
-
-
-def _check_permitted(arguments: Arguments) -> None:
     action = arguments.action
-    for name, _ in arguments.given:
-        if not OPTIONS[name].goes_with(action):
-            raise BadArguments(f'Option "[{name}]" can\'t be used with action "[{action}]"')
+    yield from _exclusions(arguments, _CLUSTER_EXCLUDES)
+    if not any(map(has, (SERVER, CONTROLLER, "context"))):
+        yield f"Please specify either --{SERVER} or --{CONTROLLER}"
+    for option in OPTIONS.values():
+        if option.required and action in option.actions and not has(option.name):
+            yield f'Missing required argument "[{option.name}]"'
+    for option in options:
+        if not option.goes_with(action):
+            yield f'Option "[{option.name}]" can\'t be used with action "[{action}]"'
+    yield from _exclusions(arguments, _EXCLUDES)
+    yield from _batch_problems(arguments)
+    if has("as-run") and has("allow-full-log-dirs"):  # no run makes such moves
+        yield (
+            "--allow-full-log-dirs is about moves between log directories, and --as-run makes "
+            "none. Leave one of them out"
+        )
 
 
-def _check_not_both(arguments: Arguments, one: str, other: str) -> None:
-    if arguments.has(one) and arguments.has(other):
-        raise BadArguments(f"Please don't specify both --{one} and --{other}")
-
-
-def _check_batches(arguments: Arguments) -> None:
+def _batch_problems(arguments: Arguments) -> Iterator[str]:
     size, interval = arguments.number(BATCH_SIZE), arguments.number(POLL_INTERVAL)
     if size < 0:
-        raise BadArguments(f"--{BATCH_SIZE} is {size}. Give 0 for no batches, or a positive number")
-    if arguments.has(INCREMENTAL) and size == 0:
-        raise BadArguments(f"--{INCREMENTAL} needs batches. Give --{BATCH_SIZE} N, with N above 0")
+        yield f"--{BATCH_SIZE} is {size}. Give 0 for no batches, or a positive number"
+    if arguments.has("incremental") and size == 0:
+        yield f"--incremental needs batches. Give --{BATCH_SIZE} N, with N above 0"
     if interval <= 0:
-        raise BadArguments(f"--{POLL_INTERVAL} is {interval}. Give a number above 0")
+        yield f"--{POLL_INTERVAL} is {interval}. Give a number above 0"
 
 
-def _check_room_ignored(arguments: Arguments) -> None:
-    """Check the option about moves between log dirs, which no run makes."""
-    if arguments.has(AS_RUN) and arguments.has(IGNORES_ROOM):
-        raise BadArguments(
-            f"--{IGNORES_ROOM} is about moves between log directories, and --{AS_RUN} makes none. "
-            "Leave one of them out"
-        )
+def _exclusions(arguments: Arguments, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for one, other in pairs:
+        if arguments.has(one) and arguments.has(other):
+            yield f"Please don't specify both --{one} and --{other}"
 
 
 WIDTH = 80
@@ -255,8 +225,7 @@ def _section(group: Group) -> str:
 
 
 def _entry(option: Option) -> str:
-    term = f"  --{option.name} {option.metavar}".rstrip()
-    indent = " " * _COLUMN
+    term, indent = f"  --{option.name} {option.metavar}".rstrip(), " " * _COLUMN
     meaning = "\n".join(_wrap(option.about, WIDTH, initial_indent=indent, subsequent_indent=indent))
     if len(term) > _COLUMN - 2:
         return f"{term}\n{meaning}"
@@ -270,23 +239,17 @@ def _example(program: str, option: Option) -> str:
     return " \\\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
-_ACTIONS: Mapping[Action, str] = {
+_FUNCTIONS: Mapping[Action, str] = {
     Action.LIST: "reading:list_reassignments",
-    Action.VERIFY: "verify:verify",
     Action.GENERATE: "reading:generate",
-    Action.EXECUTE: "execute:execute",
-    Action.CANCEL: "cancel:cancel",
-    Action.CANCEL_ALL: "cancel:cancel_all",
-    Action.REMOVE_CANCEL: "cancel:remove_cancel",
     Action.PROGRESS: "reading:show_progress",
+    Action.VERIFY: "changes:verify",
+    Action.EXECUTE: "changes:execute",
+    Action.CANCEL: "changes:cancel",
+    Action.CANCEL_ALL: "changes:cancel_all",
+    Action.REMOVE_CANCEL: "changes:remove_cancel",
 }
-"""The module and the function of each action; an action loads no other."""
-_BY_CONTROLLERS: Mapping[Action, str] = {
-    Action.LIST: "controllers:list_by_controllers",
-    Action.CANCEL: "controllers:cancel_by_controllers",
-    Action.CANCEL_ALL: "controllers:cancel_all_by_controllers",
-}
-"""The same with --bootstrap-controller."""
+"""The module and the function of each action, so that --list does not load what others need."""
 
 
 def act(arguments: Arguments) -> int:
@@ -295,8 +258,11 @@ def act(arguments: Arguments) -> int:
     Errors of the tool go to standard output, as from the tool. What only ktui refuses goes to
     standard error.
     """
+    module, _, name = _FUNCTIONS[arguments.action].partition(":")
+    if arguments.has(CONTROLLER):
+        module = "controllers"
     try:
-        _function(arguments)(arguments)
+        getattr(import_module(f"ktui.cli.reassign.{module}"), name)(arguments)
     except ActionFailed as failed:
         click.echo(str(failed))
     except (BadArguments, ReassignProblem, PlacementProblem, ClusterError) as problem:
@@ -306,15 +272,6 @@ def act(arguments: Arguments) -> int:
     else:
         return 0
     return FAILED
-
-
-def _function(arguments: Arguments) -> Callable[[Arguments], None]:
-    actions = _BY_CONTROLLERS if arguments.has("bootstrap-controller") else _ACTIONS
-    module, _, name = actions[arguments.action].partition(":")
-    function: Callable[[Arguments], None] = getattr(
-        import_module(f"ktui.cli.reassign.{module}"), name
-    )
-    return function
 
 
 _COMMAND_FILES = {"FILE": click.Path(), "DIR": click.Path(file_okay=False)}

@@ -15,11 +15,8 @@ import click
 
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign import printed
-from ktui.cli.reassign.command import Arguments
-from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
+from ktui.cli.reassign.command import CONTROLLER, Arguments
 from ktui.cli.reassign.reading import reassignment_file, state_of
-from ktui.cli.reassign.submit import check_not_live
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
@@ -27,9 +24,19 @@ from ktui.execution.cancel.foreign import CancelLog, ForeignOutcome, ListedReass
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.ownership import this_process
 from ktui.kafka.probe import Controllers
-
-CONTROLLER = "bootstrap-controller"
-_UNSUPPORTED = "org.apache.kafka.common.errors.UnsupportedEndpointTypeException"
+from ktui.ops.reassign.runs import check_not_live
+from ktui.ops.reassign.tool import (
+    CANCELLED,
+    NO_MOVES_TO_CANCEL,
+    NOT_CANCELLED,
+    NOTHING_TO_CANCEL,
+    UNSUPPORTED_BY_CONTROLLER,
+    ActionFailed,
+    ReassignProblem,
+    errors_text,
+    line,
+    reassignments_text,
+)
 
 NOT_CHECKED = (
     "controllers do not report which replicas are in sync: where only added ones are, a cancel "
@@ -47,42 +54,43 @@ _OUTCOMES = {
 Listed = Mapping[TopicPartition, Reassignment]
 
 
-def list_by_controllers(arguments: Arguments) -> None:
+def list_reassignments(arguments: Arguments) -> None:
     """Print every reassignment of the cluster."""
-    click.echo(printed.current_reassignments(asyncio.run(_read(_controllers(arguments)))[1]))
+    click.echo(reassignments_text(_read(arguments)[1]))
 
 
-def cancel_by_controllers(arguments: Arguments) -> None:
+def cancel(arguments: Arguments) -> None:
     """Cancel those reassignments of a file that are under way."""
     file = reassignment_file(arguments)
-    cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
+    cluster_id, listed = _read(arguments)
     _cancel(arguments, cluster_id, {tp: listed[tp] for tp in file.replicas if tp in listed})
     if file.log_dirs:
-        raise ReassignProblem(f"{_UNSUPPORTED}: {printed.UNSUPPORTED_BY_CONTROLLER}")
-    click.echo(printed.NO_MOVES_TO_CANCEL)
+        raise ReassignProblem(UNSUPPORTED_BY_CONTROLLER)
+    click.echo(NO_MOVES_TO_CANCEL)
 
 
-def cancel_all_by_controllers(arguments: Arguments) -> None:
+def cancel_all(arguments: Arguments) -> None:
     """Cancel every reassignment of the cluster."""
-    cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
-    _cancel(arguments, cluster_id, listed)
+    _cancel(arguments, *_read(arguments))
 
 
 def _controllers(arguments: Arguments) -> Controllers:
     config = arguments.text("command-config")
-    servers = arguments.text(CONTROLLER)
-    cluster = choose_cluster(servers, None if config is None else Path(config), None)
-    return Controllers(cluster.connection)
+    path = None if config is None else Path(config)
+    return Controllers(choose_cluster(arguments.text(CONTROLLER), path, None).connection)
 
 
-async def _read(controllers: Controllers) -> tuple[str, Listed]:
-    async with aclosing(controllers):
-        return await controllers.cluster_id(), await controllers.list_reassignments()
+def _read(arguments: Arguments) -> tuple[str, Listed]:
+    async def read() -> tuple[str, Listed]:
+        async with aclosing(_controllers(arguments)) as controllers:
+            return await controllers.cluster_id(), await controllers.list_reassignments()
+
+    return asyncio.run(read())
 
 
 def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
     if not active:
-        click.echo(printed.NOTHING_TO_CANCEL)
+        click.echo(NOTHING_TO_CANCEL)
         return
     state = state_of(arguments)
     check_not_live(state, cluster_id, active)
@@ -91,8 +99,8 @@ def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
     results = asyncio.run(_send(_controllers(arguments), active, log))
     errors = {tp: _error(r) for tp, r in results.items() if r.verdict is not Verdict.ACCEPTED}
     if errors:
-        raise ActionFailed(printed.cancels_refused(errors))
-    click.echo(printed.reassignments_cancelled(active))
+        raise ActionFailed(errors_text(NOT_CANCELLED, errors))
+    click.echo(line(CANCELLED, active))
     print_note("throttles stay as they are: controllers do not have those of brokers")
 
 
@@ -103,7 +111,14 @@ async def _send(
     async with aclosing(controllers):
         listed = await controllers.list_reassignments()
         moves = {
-            tp: _as_logged(tp, move)
+            tp: ListedReassignment(
+                tp=tp,
+                topic_id=None,
+                original=move.original,
+                target=move.target,
+                refused=None,
+                danger=None,
+            )
             for tp, move in sorted(active.items())
             if tp in listed and listed[tp].target == move.target
         }
@@ -115,17 +130,6 @@ async def _send(
         log.note_outcome(moves[tp], Settled(_OUTCOMES[result.verdict], detail=_error(result)))
     log.write_outcomes()
     return {**dict.fromkeys(active, _OVER), **results}
-
-
-def _as_logged(tp: TopicPartition, listed: Reassignment) -> ListedReassignment:
-    return ListedReassignment(
-        tp=tp,
-        topic_id=None,
-        original=listed.original,
-        target=listed.target,
-        refused=None,
-        danger=None,
-    )
 
 
 def _error(result: WriteResult) -> str:

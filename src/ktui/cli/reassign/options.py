@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -40,13 +40,13 @@ class Option(msgspec.Struct, frozen=True):
     """An option of the command line."""
 
     name: str  # without the dashes
-    help: str = ""
     metavar: str = ""  # what stands for the argument in the help; empty for a flag
+    help: str = ""
+    actions: frozenset[Action] = frozenset()  # those that accept the option
+    required: bool = False  # whether they need it
     argument_optional: bool = False
     default: int | None = None
     """The value of a number that is not given; None for an option that is no number."""
-    required: frozenset[Action] = frozenset()  # the actions that need the option
-    permitted: frozenset[Action] = frozenset()  # the further actions that accept it
     example: str = ""  # the words after the program's name in the help's example of an action
     refusal: str = ""  # Why the option is refused, though known. The help then leaves it out.
     group: Group = Group.OTHER
@@ -58,230 +58,169 @@ class Option(msgspec.Struct, frozen=True):
 
     def goes_with(self, action: Action) -> bool:
         """Return whether an action accepts the option."""
-        return self.name == action or action in self.required or action in self.permitted
+        return self.name == action or action in self.actions
 
 
-_EVERY = frozenset(Action)
-_EXECUTE = frozenset({Action.EXECUTE})
-_CHANGING = frozenset({Action.EXECUTE, Action.VERIFY, Action.CANCEL, Action.CANCEL_ALL})
+_EVERY, _EXECUTE = frozenset(Action), frozenset({Action.EXECUTE})
 _GENERATE = frozenset({Action.GENERATE})
+_VERIFY_CANCEL = frozenset({Action.VERIFY, Action.CANCEL})
+_CHANGING = _VERIFY_CANCEL | {Action.EXECUTE, Action.CANCEL_ALL}
 _BROKER = "--bootstrap-server broker1:9092"
 _MOVE = "--reassignment-json-file move.json"
 
-
-def _section(group: Group, permitted: frozenset[Action], *options: Option) -> Iterator[Option]:
-    """Yield the options of a group; those that name no actions are permitted with these."""
-    for option in options:
-        actions = option.permitted or (frozenset() if option.required else permitted)
-        yield msgspec.structs.replace(option, group=group, permitted=actions)
-
-
-_TABLE = (
-    *_section(
-        Group.ACTIONS,
-        frozenset(),
+_GROUPS: Mapping[Group, tuple[Option, ...]] = {
+    Group.ACTIONS: (
         Option(
-            "generate",
-            "Propose a new assignment of topics to brokers. Nothing is started.",
+            "generate", "", "Propose a new assignment of topics to brokers. Nothing is started.",
             example=f"{_BROKER} --generate --topics-to-move-json-file topics.json "
             "--broker-list 4,5,6",
         ),
         Option(
-            "execute",
-            "Start a reassignment.",
+            "execute", "", "Start a reassignment.",
             example=f"{_BROKER} --execute {_MOVE} --throttle 50000000",
         ),
         Option(
-            "verify",
-            "Show whether a reassignment is complete. Once it is, remove its throttles.",
-            example=f"{_BROKER} --verify {_MOVE}",
+            "verify", "", "Show whether a reassignment is complete. Once it is, remove its "
+            "throttles.", example=f"{_BROKER} --verify {_MOVE}",
         ),
         Option(
-            "cancel",
-            "Cancel a reassignment, and remove its throttles.",
+            "cancel", "", "Cancel a reassignment, and remove its throttles.",
             example=f"{_BROKER} --cancel {_MOVE}",
         ),
         Option(
-            "list", "List the reassignments under way on the cluster.", example=f"{_BROKER} --list"
+            "list", "", "List the reassignments under way on the cluster.",
+            example=f"{_BROKER} --list",
         ),
         Option(
-            "cancel-all",
-            "Cancel all reassignments under way on the cluster, without a JSON file (KIP-1351).",
-            example="--context prod-eu --cancel-all",
+            "cancel-all", "", "Cancel all reassignments under way on the cluster, without a JSON "
+            "file (KIP-1351).", example="--context prod-eu --cancel-all",
         ),
         Option(
-            "remove-cancel",
-            "Open the cluster's cancel gate again (KIP-236).",
+            "remove-cancel", "", "Open the cluster's cancel gate again (KIP-236).",
             example="--context prod-eu --remove-cancel",
         ),
         Option(
-            "progress",
-            "Show how far behind each replica of a reassignment is (KIP-179).",
+            "progress", "", "Show how far behind each replica of a reassignment is (KIP-179).",
             example=f"--context prod-eu --progress {_MOVE}",
         ),
     ),
-    *_section(
-        Group.CLUSTER,
-        _EVERY,
+    Group.CLUSTER: (
         Option(
-            "bootstrap-server",
-            "Brokers to connect to first.",
-            metavar="HOST:PORT,...",
+            "bootstrap-server", "HOST:PORT,...", "Brokers to connect to first.", _EVERY,
             argument_optional=True,
         ),
         Option(
-            "bootstrap-controller",
-            "Controllers to connect to in place of brokers. Only with --list, --cancel and "
-            "--cancel-all.",
-            metavar="HOST:PORT,...",
-            argument_optional=True,
-            permitted=frozenset({Action.LIST, Action.CANCEL, Action.CANCEL_ALL}),
+            "bootstrap-controller", "HOST:PORT,...", "Controllers to connect to in place of "
+            "brokers. Only with --list, --cancel and --cancel-all.",
+            frozenset({Action.LIST, Action.CANCEL, Action.CANCEL_ALL}), argument_optional=True,
         ),
         Option(
-            "command-config",
-            "Client properties file, with Java's or librdkafka's property names.",
-            metavar="FILE",
+            "command-config", "FILE",
+            "Client properties file, with Java's or librdkafka's property names.", _EVERY,
         ),
         Option(
-            "reassignment-json-file",
+            "reassignment-json-file", "FILE",
             "The reassignment. --execute, --verify, --cancel and --progress need it.",
-            metavar="FILE",
-            required=frozenset({Action.EXECUTE, Action.VERIFY, Action.CANCEL, Action.PROGRESS}),
+            _VERIFY_CANCEL | {Action.EXECUTE, Action.PROGRESS}, required=True,
         ),
     ),
-    *_section(
-        Group.EXECUTE,
-        _EXECUTE,
+    Group.EXECUTE: (
         Option(
-            "throttle",
-            "Bytes a second that each broker may copy to and from others for the partitions that "
-            "move. To change it later, execute again with --additional. A negative number sets no "
-            "throttle.",
-            metavar="BYTES",
+            "throttle", "BYTES", "Bytes a second that each broker may copy to and from others for "
+            "the partitions that move. To change it later, execute again with --additional. A "
+            "negative number sets no throttle.", _EXECUTE, default=-1,
+        ),
+        Option(
+            "replica-alter-log-dirs-throttle", "BYTES", "Bytes a second that each broker may copy "
+            "between its own log directories; the same holds as for --throttle.", _EXECUTE,
             default=-1,
         ),
         Option(
-            "replica-alter-log-dirs-throttle",
-            "Bytes a second that each broker may copy between its own log directories; the same "
-            "holds as for --throttle.",
-            metavar="BYTES",
-            default=-1,
+            "timeout", "MS", "Milliseconds to wait for moves between log directories to begin; "
+            "also with --cancel.", frozenset({Action.EXECUTE, Action.CANCEL}), default=10_000,
         ),
         Option(
-            "timeout",
-            "Milliseconds to wait for moves between log directories to begin; also with --cancel.",
-            metavar="MS",
-            default=10_000,
-            permitted=frozenset({Action.EXECUTE, Action.CANCEL}),
+            "additional", "", "Start although other reassignments are under way. With the same "
+            "file again, this changes its throttle.", _EXECUTE,
         ),
         Option(
-            "additional",
-            "Start although other reassignments are under way. With the same file again, this "
-            "changes its throttle.",
+            "disallow-replication-factor-change", "", "Refuse a reassignment that changes the "
+            "number of replicas of a partition.", _EXECUTE,
         ),
         Option(
-            "disallow-replication-factor-change",
-            "Refuse a reassignment that changes the number of replicas of a partition.",
+            "reassignment-batch-size", "N", "Submit N partitions at a time, each batch once the "
+            "one before is complete (KIP-1335). 0 submits all at once.", _EXECUTE, default=0,
         ),
         Option(
-            "reassignment-batch-size",
-            "Submit N partitions at a time, each batch once the one before is complete "
-            "(KIP-1335). 0 submits all at once.",
-            metavar="N",
-            default=0,
+            "incremental", "", "Do not wait for a whole batch: submit the next partition once one "
+            "is complete.", _EXECUTE,
         ),
         Option(
-            "incremental",
-            "Do not wait for a whole batch: submit the next partition once one is complete.",
-        ),
-        Option(
-            "reassignment-poll-interval-ms",
-            "Milliseconds between two polls while a batch is under way.",
-            metavar="MS",
-            default=1000,
+            "reassignment-poll-interval-ms", "MS",
+            "Milliseconds between two polls while a batch is under way.", _EXECUTE, default=1000,
         ),
     ),
-    *_section(
-        Group.VERIFY_AND_CANCEL,
-        frozenset({Action.VERIFY, Action.CANCEL}),
-        Option("preserve-throttles", "Leave all throttles as they are."),
+    Group.VERIFY_AND_CANCEL: (
+        Option("preserve-throttles", "", "Leave all throttles as they are.", _VERIFY_CANCEL),
         Option(
-            "clear-foreign-throttles",
-            "Remove also throttles that this state directory has not set, as Apache's tool does.",
+            "clear-foreign-throttles", "", "Remove also throttles that this state directory has "
+            "not set, as Apache's tool does.", _VERIFY_CANCEL,
         ),
     ),
-    *_section(
-        Group.GENERATE,
-        _GENERATE,
+    Group.GENERATE: (
         Option(
-            "topics-to-move-json-file", "The topics; required.", metavar="FILE", required=_GENERATE
+            "topics-to-move-json-file", "FILE", "The topics; required.", _GENERATE, required=True
         ),
         Option(
-            "broker-list",
-            "Ids of the brokers that are to hold the topics; required.",
-            metavar="ID,...",
-            required=_GENERATE,
+            "broker-list", "ID,...", "Ids of the brokers that are to hold the topics; required.",
+            _GENERATE, required=True,
         ),
-        Option("disable-rack-aware", "Ignore the racks of the brokers."),
+        Option("disable-rack-aware", "", "Ignore the racks of the brokers.", _GENERATE),
     ),
-    *_section(
-        Group.KTUI,
-        frozenset(),
+    Group.KTUI: (
         Option(
-            "context",
-            "A cluster from your config.yaml, in place of --bootstrap-server.",
-            metavar="NAME",
-            permitted=_EVERY,
+            "context", "NAME", "A cluster from your config.yaml, in place of --bootstrap-server.",
+            _EVERY,
         ),
         Option(
-            "state-dir",
-            f"Folder that keeps the runs, on a local disk. Default: ${STATE_DIR}, else the "
-            "platform's folder for state.",
-            metavar="DIR",
-            permitted=_EVERY,
+            "state-dir", "DIR", f"Folder that keeps the runs, on a local disk. Default: "
+            f"${STATE_DIR}, else the platform's folder for state.", _EVERY,
         ),
         Option(
-            "as-run",
-            "With --execute: make a paced run of the reassignment, as `ktui start` does.",
-            permitted=_EXECUTE,
+            "as-run", "",
+            "With --execute: make a paced run of the reassignment, as `ktui start` does.", _EXECUTE,
         ),
         Option(
-            "allow-full-log-dirs",
-            "With --execute: move replicas also to log directories without room for them. A full "
-            "one takes all its replicas offline.",
-            permitted=_EXECUTE,
+            "allow-full-log-dirs", "", "With --execute: move replicas also to log directories "
+            "without room for them. A full one takes all its replicas offline.", _EXECUTE,
         ),
         Option(
-            "take-over",
-            "With --execute, --verify, --cancel and --cancel-all: take the cluster over from "
-            "another state directory; its engines then send nothing more.",
-            permitted=_CHANGING,
+            "take-over", "", "With --execute, --verify, --cancel and --cancel-all: take the "
+            "cluster over from another state directory; its engines then send nothing more.",
+            _CHANGING,
         ),
         Option(
-            "no-ownership",
-            "With the same actions as --take-over: do not check who owns the cluster, and do not "
-            "keep others from it.",
-            permitted=_CHANGING,
+            "no-ownership", "", "With the same actions as --take-over: do not check who owns the "
+            "cluster, and do not keep others from it.", _CHANGING,
         ),
     ),
-    *_section(
-        Group.OTHER,
-        frozenset(),
-        Option("help", "Show this message and exit."),
-        Option("version", "Show the version and exit."),
+    Group.OTHER: (
+        Option("help", "", "Show this message and exit."),
+        Option("version", "", "Show the version and exit."),
         Option(
-            "zookeeper",
-            metavar="HOST:PORT",
-            argument_optional=True,
+            "zookeeper", "HOST:PORT", argument_optional=True,
             refusal="--zookeeper was removed in Kafka 3.0, and Kafka 4.0 has no ZooKeeper: name "
             "the brokers with --bootstrap-server HOST:PORT",
         ),
     ),
-)
-
-OPTIONS: Mapping[str, Option] = {option.name: option for option in _TABLE}
+}  # fmt: skip
+OPTIONS: Mapping[str, Option] = {
+    option.name: msgspec.structs.replace(option, group=group)
+    for group, options in _GROUPS.items()
+    for option in options
+}
 """Every option by its name, in the order of the help and of the checks."""
 DEFAULTS: Mapping[str, int] = {
-    option.name: option.default for option in _TABLE if option.default is not None
+    option.name: option.default for option in OPTIONS.values() if option.default is not None
 }
 """The defaults of the options that are numbers."""

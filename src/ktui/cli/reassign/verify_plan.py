@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -14,8 +14,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from ktui.cli.context.claim import claim_request
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
@@ -23,10 +22,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table_of
-from ktui.cli.reassign.plan_throttles import Foreign, Over
-from ktui.cli.reassign.plan_throttles import clear_throttles as put_back
-from ktui.cli.reassign.reading import describe
-from ktui.cli.reassign.submit import PROGRAM, RunsPlace
+from ktui.cli.reassign.changes import runs_place
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
@@ -39,6 +35,9 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.ops.reassign.execute import describe
+from ktui.ops.reassign.throttles import Foreign, Over
+from ktui.ops.reassign.throttles import clear_throttles as put_back
 from ktui.quantities import as_count
 
 _CANCELLED = (State.STOPPED, State.ROLLED_BACK)
@@ -77,15 +76,20 @@ def plan_outcomes(
     cancelled: Mapping[TopicPartition, Brokers],
 ) -> list[_PartitionOutcome]:
     """Return where partitions stand, in the plan's order; `cancelled` has given-up targets."""
-    return [
-        _PartitionOutcome(
-            tp=tp,
-            outcome=_outcome(target, states.get(tp), listed.get(tp), cancelled.get(tp)),
-            target=target,
-            replicas=_replicas(states.get(tp), listed.get(tp)),
-        )
-        for tp, target in targets.items()
-    ]
+    found = []
+    for tp, target in targets.items():
+        state, move, outcome = states.get(tp), listed.get(tp), PlanOutcome.DIFFERENT
+        replicas = move.replicas if move is not None else () if state is None else state.replicas
+        if move is not None:
+            outcome = PlanOutcome.IN_PROGRESS if move.target == target else outcome
+        elif state is None:
+            outcome = PlanOutcome.ABSENT
+        elif replicas == target:
+            outcome = PlanOutcome.COMPLETED
+        elif cancelled.get(tp) == target:
+            outcome = PlanOutcome.CANCELLED
+        found.append(_PartitionOutcome(tp=tp, outcome=outcome, target=target, replicas=replicas))
+    return found
 
 
 def cancelled_targets(
@@ -117,27 +121,6 @@ def _ends_in_run(run: Run) -> Iterator[_End]:
             yield _End(at, tp, None)
 
 
-def _outcome(
-    target: Brokers,
-    state: PartitionState | None,
-    listed: Reassignment | None,
-    cancelled: Brokers | None,
-) -> PlanOutcome:
-    if listed is not None:
-        return PlanOutcome.IN_PROGRESS if listed.target == target else PlanOutcome.DIFFERENT
-    if state is None:
-        return PlanOutcome.ABSENT
-    if state.replicas == target:
-        return PlanOutcome.COMPLETED
-    return PlanOutcome.CANCELLED if cancelled == target else PlanOutcome.DIFFERENT
-
-
-def _replicas(state: PartitionState | None, listed: Reassignment | None) -> Brokers:
-    if listed is not None:
-        return listed.replicas
-    return () if state is None else state.replicas
-
-
 _COLUMNS: tuple[Column[str], ...] = (
     Column(heading="PARTITION", cell=lambda each: clean(str(each.tp))),
     Column(heading="OUTCOME", cell=lambda each: each.outcome.value),
@@ -145,12 +128,6 @@ _COLUMNS: tuple[Column[str], ...] = (
     Column(heading="TARGET", cell=lambda each: ",".join(map(str, each.target))),
 )
 MOST_ROWS = 100  # partitions in the table; --json has all of them
-
-
-class _Seen(msgspec.Struct, frozen=True):
-    cluster_id: str
-    states: Mapping[TopicPartition, PartitionState]
-    listed: Mapping[TopicPartition, Reassignment]
 
 
 @click.command("verify")
@@ -176,46 +153,31 @@ def command(
     _, plan = read_plan_argument(path)
     targets = {each.tp: each.replicas for each in plan.partitions}
     cluster = choice.cluster()
-    seen = cluster.ask(partial(_read, targets))
-    cancelled = cancelled_targets(
-        _runs_of(state, seen.cluster_id), read_cancels(state, seen.cluster_id)
-    )
-    outcomes = plan_outcomes(targets, seen.states, seen.listed, cancelled)
+    cluster_id, states, listed = cluster.ask(partial(_read, targets))
+    log = read_cancels(state, cluster_id)
+    cancelled = cancelled_targets(_runs_of(state, cluster_id), log)
+    outcomes = plan_outcomes(targets, states, listed, cancelled)
     click.echo(_json(cluster, outcomes) if json else _text(outcomes))
     if clear_throttles:
-        place = _place(choice.target(), state, seen.cluster_id)
-        _clear(place, outcomes, seen.listed, print_note if json else click.echo)
+        place = runs_place(choice, choice.target(), state, cluster_id)
+        place = msgspec.structs.replace(place, say=print_note if json else click.echo)
+        over = [each.tp for each in outcomes if each.outcome is not PlanOutcome.IN_PROGRESS]
+        put_back(place, targets, Over(over, log_dirs=False, listed=listed), Foreign.KEPT)
     sys.exit(0 if _complete(outcomes) else NOT_ALL_DONE)
 
 
-async def _read(targets: Mapping[TopicPartition, Brokers], reader: ClusterReader) -> _Seen:
+async def _read(
+    targets: Mapping[TopicPartition, Brokers], reader: ClusterReader
+) -> tuple[str, Mapping[TopicPartition, PartitionState], Mapping[TopicPartition, Reassignment]]:
     described, listed = await read_cluster_and_reassignments(reader)
     answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
-    return _Seen(described.cluster_id, answer.partitions, listed)
-
-
-def _place(target: Target, state: StateDir, cluster_id: str) -> RunsPlace:
-    return RunsPlace(
-        state, cluster_id, target, claim_request(target.cluster, state, cluster_id, PROGRAM)
-    )
+    return described.cluster_id, answer.partitions, listed
 
 
 def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:
     for summary in reversed(list(all_runs(state))):
         if summary.cluster_id == cluster_id:
             yield RunClient(state.run(summary.name)).read().run
-
-
-def _clear(
-    place: RunsPlace,
-    outcomes: Sequence[_PartitionOutcome],
-    listed: Mapping[TopicPartition, Reassignment],
-    say: Callable[[str], None],
-) -> None:
-    over = [each.tp for each in outcomes if each.outcome is not PlanOutcome.IN_PROGRESS]
-    targets = {each.tp: each.target for each in outcomes}
-    over_now = Over(over, log_dirs=False, listed=listed)
-    put_back(place, targets, over_now, foreign=Foreign.KEPT, say=say)
 
 
 def _text(outcomes: Sequence[_PartitionOutcome]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 
 from ktui.cluster.clock import Clock
@@ -9,6 +10,15 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
+
+
+class Leaving(enum.StrEnum):
+    """When an engine leaves a run before its end."""
+
+    SUBMITTED = "submitted"  # once every partition has begun
+    SETTLED = "settled"
+    """Once the outcome of all that Kafka has completed is known; nothing more begins."""
+
 
 LeaveWhen = Callable[[Run, Observation | None], str | None]  # why to leave after a turn, if so
 

@@ -28,9 +28,10 @@ from ktui.cli.engine.command import (
 from ktui.cli.engine.command import command as engine_command
 from ktui.cli.engine.listeners import EVERY_S, RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, LogFile, WarningReader
-from ktui.cli.process.launch import Launch, Leaving
+from ktui.cli.process.launch import Launch
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.engine.leaving import Leaving
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.ownership import this_process

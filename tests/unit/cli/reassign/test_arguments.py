@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cli.reassign.command import LONG, Arguments, BadArguments, check, help_text, parse
-from ktui.cli.reassign.files import parse_broker_list
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action
-from ktui.cli.reassign.printed import ReassignProblem
 from ktui.lab.layout import DEFAULT_VERSION
+from ktui.ops.reassign.tool import ReassignProblem, parse_broker_list
 from support.contract.release_page import tool_differences
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.differences import (

@@ -21,14 +21,14 @@ from ktui import __version__
 from ktui.cli.main import ktui
 from ktui.cli.reassign.command import Arguments, command, help_text
 from ktui.cli.reassign.options import OPTIONS, Action, Group
-from ktui.cli.reassign.printed import Verified, verified_log_dirs, verified_partitions
-from ktui.cli.reassign.submit import UNANSWERED, not_taken
 from ktui.cli.reassign.verify_plan import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
-from ktui.cluster.ports import ConfigOp
+from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
 from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome
 from ktui.execution.engine.leaving import LeaveSubmitted
+from ktui.ops.reassign.runs import UNANSWERED, not_taken
+from ktui.ops.reassign.tool import Verified, verified_log_dirs, verified_partitions
 from ktui.ops.start import CheckedRun
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated import layout
@@ -216,9 +216,11 @@ def test_a_partition_that_was_over_before_its_cancel_is_not_called_cancelled(
     cluster = a_cluster({"orders": [(4, 2, 3)]})
     tool = Tool(tmp_path, monkeypatch, cluster)
     listed = {tp("orders-0"): Reassignment((4, 2, 3, 1), (4,), (1,))}  # until a moment ago
-    monkeypatch.setattr(
-        "ktui.cli.reassign.cancel._read", lambda _choice: (cluster.spec.name, listed)
-    )
+
+    async def read(reader: ClusterReader) -> tuple[ClusterDescription, object]:
+        return await reader.describe_cluster(), listed
+
+    monkeypatch.setattr("ktui.cli.reassign.changes.read_cluster_and_reassignments", read)
 
     done = tool.call("--cancel")
 
@@ -369,7 +371,7 @@ def test_a_low_throttle_is_taken_as_bytes_with_a_warning_as_kafkas_tool_takes_it
     cluster = a_cluster({"orders": [(1, 2)]})
     named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
-    monkeypatch.setattr("ktui.cli.reassign.execute.submit", lambda *_: {})
+    monkeypatch.setattr("ktui.ops.reassign.execute.submit", lambda *_: {})
     plan = tmp_path / "plan.json"
     row = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
     plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
@@ -379,6 +381,10 @@ def test_a_low_throttle_is_taken_as_bytes_with_a_warning_as_kafkas_tool_takes_it
         command, [*words, "--throttle", "50", "--state-dir", str(tmp_path / "state")]
     )
 
+    head, _, assignment, _, use = done.stdout.splitlines()[:5]
+    assert head == "Current partition replica assignment"
+    assert json.loads(assignment)["partitions"][0]["replicas"] == [1, 2]
+    assert use == "Save this to use as the --reassignment-json-file option during rollback"
     assert "throttle limit was set to 50 B/s" in done.stdout
     assert "warning: at 50 B/s into each broker one fetch of 1 MiB takes" in done.stderr
     assert "did you mean --throttle 50000000?" in done.stderr
@@ -398,7 +404,7 @@ def test_a_plan_that_the_lists_cannot_hold_is_refused_before_anything_is_sent(
         submitted.append(submission)
         return {}
 
-    monkeypatch.setattr("ktui.cli.reassign.execute.submit", submit)
+    monkeypatch.setattr("ktui.ops.reassign.execute.submit", submit)
     rows = [{"topic": "orders", "partition": n, "replicas": [1, 3]} for n in range(6)]
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
@@ -418,6 +424,25 @@ def test_a_plan_that_the_lists_cannot_hold_is_refused_before_anything_is_sent(
             "what is in flight: use --as-run, or submit fewer at once: --reassignment-batch-size 3"
             "\n"
         )
+
+
+def test_generate_prints_the_current_and_the_proposed_assignment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster({"orders": [(1, 2)]})
+    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"version": 1, "topics": [{"topic": "orders"}]}', encoding="utf-8")
+    words = ["--generate", "--bootstrap-server", "a:9092", "--broker-list", "3,4"]
+
+    done = reassign(*words, "--topics-to-move-json-file", str(topics))
+
+    first, current, blank, second, proposed = done.stdout.splitlines()
+    assert (first, blank) == ("Current partition replica assignment", "")
+    assert second == "Proposed partition reassignment configuration"
+    assert json.loads(current)["partitions"][0]["replicas"] == [1, 2]
+    assert sorted(json.loads(proposed)["partitions"][0]["replicas"]) == [3, 4]
 
 
 FOO0, FOO1, FOO2, BAR0, QUUX0 = (

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cli.reassign import printed as lines
-from ktui.cli.reassign.plan_throttles import throttles_of_plan
-from ktui.cli.reassign.printed import sorted_partitions, sorted_replicas, sorted_topics
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 from ktui.cluster.settings import (
     FOLLOWER_RATE,
@@ -21,6 +18,9 @@ from ktui.cluster.settings import (
     broker_resource,
     topic_resource,
 )
+from ktui.ops.reassign import tool
+from ktui.ops.reassign.throttles import throttles_of_plan
+from ktui.ops.reassign.tool import in_order
 
 FOO0, FOO1, BAR0 = (
     TopicPartition("foo", 0),
@@ -32,7 +32,7 @@ HOSTILE = TopicPartition("f\x1b[2J\no\u202eo", 0)
 
 def test_partitions_are_sorted_by_topic_and_number() -> None:
     unsorted = [TopicPartition("foo", 10), FOO1, TopicPartition("Z", 3), BAR0, FOO0]
-    assert list(map(str, sorted_partitions(unsorted))) == [
+    assert list(map(str, in_order(unsorted))) == [
         "Z-3",
         "bar-0",
         "foo-0",
@@ -43,7 +43,7 @@ def test_partitions_are_sorted_by_topic_and_number() -> None:
 
 def test_replicas_are_sorted_by_broker_then_partition() -> None:
     unsorted = [Replica(FOO0, 10), Replica(FOO1, 1), Replica(FOO0, 1), Replica(BAR0, 2)]
-    assert list(map(lines.replica_name, sorted_replicas(unsorted))) == [
+    assert list(map(tool.name_of, in_order(unsorted))) == [
         "foo-0-1",
         "foo-1-1",
         "bar-0-2",
@@ -52,7 +52,7 @@ def test_replicas_are_sorted_by_broker_then_partition() -> None:
 
 
 def test_topics_are_sorted_by_utf_16_code_units_as_in_java() -> None:
-    assert sorted_topics(["\ufb01", "z", "\U0001f600", "\ud800"]) == [
+    assert in_order(["\ufb01", "z", "\U0001f600", "\ud800"]) == [
         "z",
         "\ud800",
         "\U0001f600",
@@ -67,7 +67,7 @@ def test_the_list_has_each_reassignment_with_its_added_and_removed_replicas() ->
         BAR0: Reassignment((2, 1), (), (1,)),
         TopicPartition("quux", 0): Reassignment((1,), (), ()),
     }
-    assert lines.current_reassignments(listed) == (
+    assert tool.reassignments_text(listed) == (
         "Current partition reassignments:\n"
         "bar-0: replicas: 2,1. removing: 1.\n"
         "foo-0: replicas: 1,2,3. adding: 3.\n"
@@ -77,50 +77,38 @@ def test_the_list_has_each_reassignment_with_its_added_and_removed_replicas() ->
 
 
 def test_an_empty_list_says_so() -> None:
-    assert lines.current_reassignments({}) == "No partition reassignments found."
-
-
-def test_generate_prints_the_current_and_the_proposed_assignment() -> None:
-    assert lines.generated_assignment("CURRENT", "PROPOSED") == (
-        "Current partition replica assignment\nCURRENT\n\n"
-        "Proposed partition reassignment configuration\nPROPOSED"
-    )
-
-
-def test_execute_prints_the_current_assignment_for_a_rollback() -> None:
-    assert lines.assignment_for_rollback("CURRENT") == (
-        "Current partition replica assignment\n\nCURRENT\n\n"
-        "Save this to use as the --reassignment-json-file option during rollback"
-    )
+    assert tool.reassignments_text({}) == "No partition reassignments found."
 
 
 def test_execute_refuses_a_second_reassignment_without_additional() -> None:
-    assert lines.EXISTING_REASSIGNMENT == (
+    assert tool.EXISTING_REASSIGNMENT == (
         "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment."  # noqa: E501 - one line of output
     )
 
 
 def test_errors_name_what_does_not_exist() -> None:
     unknown = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
-    assert lines.unknown_broker(4) == "Unknown broker id 4"
-    assert lines.unknown_topic("quux") == f"{unknown}: Topic quux not found."
+    assert tool.line(tool.UNKNOWN_BROKER, [4]) == "Unknown broker id 4"
+    assert tool.line(tool.UNKNOWN_TOPIC, ["quux"]) == f"{unknown}: Topic quux not found."
     missing = [TopicPartition("foo", 11), TopicPartition("foo", 10)]
-    assert lines.unknown_partitions(missing[:1]) == f"{unknown}: Unable to find partition: foo-11"
-    assert (
-        lines.unknown_partitions(missing) == f"{unknown}: Unable to find partition: foo-10, foo-11"
-    )
+    one, both = (tool.line(tool.UNKNOWN_PARTITIONS, some, ", ") for some in (missing[:1], missing))
+    assert one == f"{unknown}: Unable to find partition: foo-11"
+    assert both == f"{unknown}: Unable to find partition: foo-10, foo-11"
 
 
 def test_throttles_are_announced_with_a_warning() -> None:
-    assert lines.THROTTLE_WARNING == (
+    assert tool.THROTTLE_WARNING == (
         "Warning: You must run --verify periodically, until the reassignment completes, "
         "to ensure the throttle is removed."
     )
     assert (
-        lines.replication_throttle_set(1_000_000)
+        tool.THROTTLE_SET.format(1_000_000)
         == "The inter-broker throttle limit was set to 1000000 B/s"
     )
-    assert lines.log_dir_throttle_set(0) == "The replica-alter-dir throttle limit was set to 0 B/s"
+    assert (
+        tool.LOG_DIR_THROTTLE_SET.format(0)
+        == "The replica-alter-dir throttle limit was set to 0 B/s"
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +120,7 @@ def test_throttles_are_announced_with_a_warning() -> None:
     ],
 )
 def test_execute_names_what_it_started(tps: list[TopicPartition], line: str) -> None:
-    assert lines.reassignments_started(tps) == line
+    assert tool.line(tool.STARTED, tps) == line
 
 
 def test_execute_names_what_was_refused() -> None:
@@ -140,7 +128,7 @@ def test_execute_names_what_was_refused() -> None:
         FOO1: "The replication factor is changed from 3 to 4",
         FOO0: "The replication factor is changed from 3 to 2",
     }
-    assert lines.reassignments_refused(errors) == (
+    assert tool.errors_text(tool.NOT_STARTED, errors) == (
         "Error reassigning partition(s):\n"
         "foo-0: The replication factor is changed from 3 to 2\n"
         "foo-1: The replication factor is changed from 3 to 4"
@@ -152,42 +140,40 @@ def test_execute_names_what_was_refused() -> None:
     [
         ([FOO0], "Successfully cancelled partition reassignment for: foo-0"),
         ([FOO1, FOO0], "Successfully cancelled partition reassignments for: foo-0,foo-1"),
-        ([], "None of the specified partition reassignments are active."),
     ],
 )
 def test_cancel_names_what_it_cancelled(tps: list[TopicPartition], line: str) -> None:
-    assert lines.reassignments_cancelled(tps) == line
+    assert tool.line(tool.CANCELLED, tps) == line
 
 
 def test_cancel_names_what_was_refused() -> None:
     idle = "No partition reassignment is in progress."
-    assert lines.cancels_refused({FOO0: idle}) == (
+    assert tool.errors_text(tool.NOT_CANCELLED, {FOO0: idle}) == (
         f"Error cancelling partition reassignment for:\nfoo-0: {idle}"
     )
-    assert lines.cancels_refused({FOO0: idle, BAR0: idle}) == (
+    assert tool.errors_text(tool.NOT_CANCELLED, {FOO0: idle, BAR0: idle}) == (
         f"Error cancelling partition reassignments for:\nbar-0: {idle}\nfoo-0: {idle}"
     )
 
 
 def test_cancel_says_that_no_log_dir_move_is_active() -> None:
-    assert lines.NO_MOVES_TO_CANCEL == "None of the specified partition moves are active."
+    assert tool.NO_MOVES_TO_CANCEL == "None of the specified partition moves are active."
 
 
 def test_cleared_throttles_name_their_brokers_and_topics() -> None:
-    assert lines.clearing_broker_throttles({3}) == "Clearing broker-level throttles on broker 3"
-    assert (
-        lines.clearing_broker_throttles({10, 2, 1})
-        == "Clearing broker-level throttles on brokers 1,2,10"
+    assert tool.line(tool.BROKERS_CLEARED, {3}) == "Clearing broker-level throttles on broker 3"
+    assert tool.line(tool.BROKERS_CLEARED, {10, 2, 1}) == (
+        "Clearing broker-level throttles on brokers 1,2,10"
     )
-    assert lines.clearing_topic_throttles({"t"}) == "Clearing topic-level throttles on topic t"
+    assert tool.line(tool.TOPICS_CLEARED, {"t"}) == "Clearing topic-level throttles on topic t"
     assert (
-        lines.clearing_topic_throttles({"b", "a"}) == "Clearing topic-level throttles on topics a,b"
+        tool.line(tool.TOPICS_CLEARED, {"b", "a"}) == "Clearing topic-level throttles on topics a,b"
     )
-    assert lines.clearing_topic_throttles(()) == "Clearing topic-level throttles on topics "
+    assert tool.line(tool.TOPICS_CLEARED, ()) == "Clearing topic-level throttles on topics "
 
 
 def test_log_dir_moves_that_began_end_in_a_blank() -> None:
-    assert lines.log_dir_moves_started(
+    assert tool.moves_started_text(
         {Replica(FOO0, 2): "/d2", Replica(FOO1, 1): "/d1", Replica(FOO0, 1): "/d1"}
     ) == (
         "Successfully started moving log directory to /d1 for replica foo-0 with broker 1 \n"
@@ -206,15 +192,16 @@ def test_log_dir_moves_that_began_end_in_a_blank() -> None:
 def test_log_dir_moves_that_did_not_begin_in_time_are_named(
     pending: list[Replica], words: str
 ) -> None:
-    assert lines.log_dir_moves_timed_out(pending) == f"Timed out before log directory {words}"
+    assert tool.line(tool.MOVES_TIMED_OUT, pending) == f"Timed out before log directory {words}"
 
 
 def test_a_refused_log_dir_move_is_named() -> None:
-    assert lines.log_dir_move_failed(Replica(FOO0, 1)) == "Failed to alter dir for foo-0-1"
+    assert tool.line(tool.MOVE_FAILED, [Replica(FOO0, 1)]) == "Failed to alter dir for foo-0-1"
 
 
 def test_what_controllers_do_not_support_is_reported_in_kafkas_words() -> None:
-    assert lines.UNSUPPORTED_BY_CONTROLLER == (
+    assert tool.UNSUPPORTED_BY_CONTROLLER == (
+        "org.apache.kafka.common.errors.UnsupportedEndpointTypeException: "
         "This Admin API is not yet supported when communicating directly with the controller "
         "quorum."
     )
@@ -223,17 +210,17 @@ def test_what_controllers_do_not_support_is_reported_in_kafkas_words() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        lines.current_reassignments({HOSTILE: Reassignment((1,), (), ())}).partition("\n")[2],
-        lines.unknown_topic(HOSTILE.topic),
-        lines.unknown_partitions([HOSTILE]),
-        lines.reassignments_started([HOSTILE]),
-        lines.reassignments_refused({HOSTILE: "no"}).partition("\n")[2],
-        lines.reassignments_cancelled([HOSTILE]),
-        lines.cancels_refused({HOSTILE: "no"}).partition("\n")[2],
-        lines.clearing_topic_throttles([HOSTILE.topic]),
-        lines.log_dir_moves_started({Replica(HOSTILE, 1): "/d\x1b[2J"}),
-        lines.log_dir_moves_timed_out([Replica(HOSTILE, 1)]),
-        lines.log_dir_move_failed(Replica(HOSTILE, 1)),
+        tool.reassignments_text({HOSTILE: Reassignment((1,), (), ())}).partition("\n")[2],
+        tool.line(tool.UNKNOWN_TOPIC, [HOSTILE.topic]),
+        tool.line(tool.UNKNOWN_PARTITIONS, [HOSTILE]),
+        tool.line(tool.STARTED, [HOSTILE]),
+        tool.errors_text(tool.NOT_STARTED, {HOSTILE: "no"}).partition("\n")[2],
+        tool.line(tool.CANCELLED, [HOSTILE]),
+        tool.errors_text(tool.NOT_CANCELLED, {HOSTILE: "no"}).partition("\n")[2],
+        tool.line(tool.TOPICS_CLEARED, [HOSTILE.topic]),
+        tool.moves_started_text({Replica(HOSTILE, 1): "/d\x1b[2J"}),
+        tool.line(tool.MOVES_TIMED_OUT, [Replica(HOSTILE, 1)]),
+        tool.line(tool.MOVE_FAILED, [Replica(HOSTILE, 1)]),
     ],
 )
 def test_a_hostile_name_reaches_the_terminal_escaped(line: str) -> None:

@@ -6,10 +6,11 @@ from typing import cast
 
 import pytest
 
-from ktui.cli.reassign.log_dirs import check_moves
+from ktui.cli.context.terminal import print_note
 from ktui.cluster.partition import Replica
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.errors import RunRefused
+from ktui.ops.reassign.log_dirs import check_moves
 from ktui.simulated import layout
 from support.simulated.clusters import FIRST, SECOND, SIZE, MovingDirs, on, wait
 
@@ -26,7 +27,7 @@ async def check(
 ) -> None:
     states = (await dirs.cluster.reader().describe_topics(["orders"])).partitions
     reader = cast("ClusterReader", dirs.ports)
-    await check_moves(reader, wanted, states, full_dirs=full_dirs, sent=sent)
+    await check_moves(reader, wanted, states, print_note, full_dirs=full_dirs, sent=sent)
 
 
 async def refusal(dirs: MovingDirs, wanted: dict[Replica, str], sent: str = "") -> list[str]:

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.reassign.log_dirs import (
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.ports import ClusterPorts, ConfigOp, ConfigScope
+from ktui.cluster.settings import LOG_DIR_RATE
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import StateDir
+from ktui.ops.reassign.log_dirs import (
     LogDirThrottle,
     ReplicaDirs,
     begin_moves,
     known_dirs,
     read_dirs,
 )
-from ktui.cli.reassign.printed import ActionFailed, ReassignProblem
-from ktui.cluster.errors import ClusterError
-from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import ConfigOp, ConfigScope
-from ktui.cluster.settings import LOG_DIR_RATE
-from ktui.execution.errors import RunProblem
-from ktui.execution.host.state_dir import StateDir
+from ktui.ops.reassign.tool import ActionFailed, ReassignProblem
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
@@ -205,11 +205,15 @@ class Throttled:
         change = setting(ConfigScope.BROKER, str(broker), LOG_DIR_RATE, op, rate)
         self.cluster.do(layout.AlterConfigs((change,)))
 
+    @property
+    def _ports(self) -> ClusterPorts:
+        return ClusterPorts(self.cluster.reader(), self.cluster.writer())
+
     async def set(self, rate: int, *brokers: int) -> None:
-        await self.throttle.set(self.cluster.reader(), self.cluster.writer(), brokers, rate)
+        await self.throttle.set(self._ports, brokers, rate)
 
     async def put_back(self) -> list[int]:
-        return await self.throttle.put_back(self.cluster.reader(), self.cluster.writer())
+        return await self.throttle.put_back(self._ports)
 
 
 @pytest.fixture

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cli.reassign.files import (
+from ktui.cluster.partition import Replica, TopicPartition
+from ktui.ops.reassign.tool import (
     ReassignmentFile,
     ReassignmentRow,
+    ReassignProblem,
+    assignment_json,
     check_executable,
-    format_assignment,
     parse_reassignments,
     parse_topics,
     read_file,
 )
-from ktui.cli.reassign.printed import ReassignProblem
-from ktui.cluster.partition import Replica, TopicPartition
 
 FOO0, FOO1, BAR0 = (
     TopicPartition("foo", 0),
@@ -329,7 +329,7 @@ def test_execute_refuses_nothing_or_something_twice(rows: list[str], message: st
 
 
 def test_an_assignment_is_written_in_one_line_with_its_log_dirs() -> None:
-    written = format_assignment(
+    written = assignment_json(
         {FOO1: (3, 4), FOO0: (1, 2), BAR0: (5,)},
         {Replica(FOO0, 2): "/d2", Replica(FOO1, 3): "/d3", Replica(BAR0, 4): "/d4"},
     )
@@ -342,7 +342,7 @@ def test_an_assignment_is_written_in_one_line_with_its_log_dirs() -> None:
 
 
 def test_an_empty_assignment_is_written_as_an_empty_list() -> None:
-    assert format_assignment({}) == '{"version":1,"partitions":[]}'
+    assert assignment_json({}) == '{"version":1,"partitions":[]}'
 
 
 @given(st.dictionaries(REPLICAS, st.text(min_size=1, max_size=9).filter(lambda d: d != "any")))
@@ -351,7 +351,7 @@ def test_a_written_assignment_is_read_as_it_was(log_dirs: dict[Replica, str]) ->
         tp: tuple(each.broker for each in log_dirs if each.tp == tp)
         for tp in {each.tp for each in log_dirs}
     }
-    text = format_assignment(replicas, log_dirs)
+    text = assignment_json(replicas, log_dirs)
     file = parse_reassignments(text.encode())
     assert (file.replicas, file.log_dirs) == (replicas, log_dirs)
     assert text == json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))

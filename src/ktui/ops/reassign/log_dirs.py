@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign import printed
-from ktui.cli.reassign.command import IGNORES_ROOM
-from ktui.cli.reassign.printed import ActionFailed, ReassignProblem, sorted_replicas
 from ktui.cluster.broker import ReplicaDir
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import (
+    ClusterPorts,
     ClusterReader,
     ClusterWriter,
     ConfigChange,
     ConfigOp,
     LogDirsAnswer,
     Verdict,
-    WriteResult,
 )
 from ktui.cluster.settings import LOG_DIR_RATE, broker_resource
 from ktui.cluster.text import clean
@@ -33,10 +29,21 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
 from ktui.json_text import decode_untrusted
+from ktui.ops.reassign.tool import (
+    MOVE_FAILED,
+    MOVES_TIMED_OUT,
+    ActionFailed,
+    ReassignProblem,
+    in_order,
+    line,
+    moves_started_text,
+    name_of,
+)
 from ktui.planning.check.findings import call_each_broker
 from ktui.planning.plan import join_all, join_named
 from ktui.quantities import as_bytes
 
+IGNORES_ROOM = "allow-full-log-dirs"
 _MOST_LINES = 10
 _AGAIN_S = 0.1
 """Kafka's answers of a broker that does not host the replica, and remembers the log dir for it."""
@@ -45,8 +52,9 @@ _AGAIN_S = 0.1
 class ReplicaDirs(msgspec.Struct, frozen=True):
     """Where replicas are. Those of a broker that did not answer are left out."""
 
-    current: Mapping[Replica, str | None]
-    """None where no live log dir of the broker has the replica."""
+    current: Mapping[
+        Replica, str | None
+    ]  # None where no live log dir of the broker has the replica
     future: Mapping[Replica, str]
 
 
@@ -57,14 +65,9 @@ async def read_dirs(
     asked = {b: tps for b, tps in _by_broker(replicas).items() if b in online}
     calls = {broker: reader.log_dirs(broker, tps) for broker, tps in asked.items()}
     answers, _ = await call_each_broker(Operation.LOG_DIRS, calls)
-    current: dict[Replica, str | None] = {}
-    future: dict[Replica, str] = {}
-    for broker, answer in answers.items():
-        for tp in asked[broker]:
-            held = answer.replicas.get(tp)
-            current[Replica(tp, broker)] = None if held is None else held.path
-            if held is not None and held.future is not None:
-                future[Replica(tp, broker)] = held.future.path
+    held = {Replica(tp, b): each.replicas.get(tp) for b, each in answers.items() for tp in asked[b]}
+    current = {replica: None if each is None else each.path for replica, each in held.items()}
+    future = {r: each.future.path for r, each in held.items() if each is not None and each.future}
     return ReplicaDirs(current, future)
 
 
@@ -91,7 +94,7 @@ async def begin_moves(
     pending, until_s = dict(wanted), clock.monotonic() + timeout_s
     while True:
         begun: dict[Replica, str] = {}
-        refused: list[str] = []
+        refused = ""
         for broker, tps in _by_broker(pending).items():
             paths = {tp: pending[Replica(tp, broker)] for tp in tps}
             for tp, result in (await writer.alter_log_dirs(broker, paths)).items():
@@ -99,16 +102,17 @@ async def begin_moves(
                 if result.verdict is Verdict.ACCEPTED:
                     begun[replica] = paths[tp]
                 elif result.verdict is Verdict.REFUSED and not means(result.code, Means.NOT_YET):
-                    refused.append(_failed(replica, result))
+                    why = result.message or result.code or "no reason given"
+                    refused = refused or f"{line(MOVE_FAILED, [replica])}: {why}"
         if begun:
-            yield printed.log_dir_moves_started(begun)
+            yield moves_started_text(begun)
         if refused:
-            raise ReassignProblem(refused[0])
+            raise ReassignProblem(refused)
         pending = {r: path for r, path in pending.items() if r not in begun}
         if not pending:
             return
         if clock.monotonic() >= until_s:
-            raise ActionFailed(printed.log_dir_moves_timed_out(pending))
+            raise ActionFailed(line(MOVES_TIMED_OUT, pending))
         await clock.sleep(_AGAIN_S)
 
 
@@ -116,6 +120,7 @@ async def check_moves(
     reader: ClusterReader,
     wanted: Mapping[Replica, str],
     states: Mapping[TopicPartition, PartitionState],
+    note: Callable[[str], None],
     *,
     full_dirs: bool = False,
     sent: str = "",
@@ -131,49 +136,35 @@ async def check_moves(
     """
     seen = await _read_before_moves(reader, wanted, states)
     end = f"{sent}, and no replica was sent to a log dir" if sent else "Nothing was sent"
-    if problems := [
-        why for each in _answered(wanted, seen) if (why := _unusable(each, wanted, seen))
-    ]:
+    if problems := [*seen.unusable()]:
         raise RunRefused(f"{_as_lines(problems)}\n{end}")
     if full_dirs:
         return
-    if not sent:
-        for failure in seen.failures:
-            print_note(f"{failure.sentence}: the room in its log dirs is not checked")
-        if unknown := _unmeasured(seen):
-            print_note(unknown)
-    if problems := _room_problems(wanted, seen):
+    for warning in () if sent else seen.unmeasured():
+        note(warning)
+    if problems := [*seen.without_room()]:
         raise RunRefused(
             f"{_as_lines(problems)}\n{end}: a full log dir takes all its replicas offline. Make "
             f"room, move fewer at a time, or ignore it with --{IGNORES_ROOM}"
         )
 
 
-class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
-    answers: Mapping[int, LogDirsAnswer]  # with all replicas of each broker that has answered
-    failures: Collection[Failure]
-    states: Mapping[TopicPartition, PartitionState]
-    to_come: Mapping[Replica, int]
-    """The bytes of replicas that are not in sync yet: those of their leaders."""
-
-
 async def _read_before_moves(
     reader: ClusterReader,
-    wanted: Collection[Replica],
+    wanted: Mapping[Replica, str],
     states: Mapping[TopicPartition, PartitionState],
 ) -> _DirsSeen:
     """Read the log dirs of the brokers of replicas, from all of them at once."""
     calls = {broker: reader.log_dirs(broker, None) for broker in sorted({r.broker for r in wanted})}
     answers, failures = await call_each_broker(Operation.LOG_DIRS, calls)
     to_come = [each for each in wanted if each.broker not in states[each.tp].isr]
-    leaders: dict[int, list[TopicPartition]] = {}
-    for replica in to_come:
-        if (leader := states[replica.tp].leader) is not None:
-            leaders.setdefault(leader, []).append(replica.tp)
-    calls = {broker: reader.log_dirs(broker, tps) for broker, tps in leaders.items()}
+    leaders = ((states[each.tp].leader, each.tp) for each in to_come)
+    led_by = _by_broker(Replica(tp, leader) for leader, tp in leaders if leader is not None)
+    calls = {broker: reader.log_dirs(broker, tps) for broker, tps in led_by.items()}
     led, _ = await call_each_broker(Operation.LOG_DIRS, calls)
     sizes = {tp: size for answer in led.values() for tp, size in answer.sizes.items()}
     return _DirsSeen(
+        wanted=wanted,
         answers=answers,
         failures=failures,
         states=states,
@@ -181,66 +172,76 @@ async def _read_before_moves(
     )
 
 
-def _answered(wanted: Mapping[Replica, str], seen: _DirsSeen) -> Iterator[Replica]:
-    yield from (each for each in sorted_replicas(wanted) if each.broker in seen.answers)
+class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    wanted: Mapping[Replica, str]
+    answers: Mapping[int, LogDirsAnswer]  # with all replicas of each broker that has answered
+    failures: Collection[Failure]
+    states: Mapping[TopicPartition, PartitionState]
+    to_come: Mapping[Replica, int]  # the bytes of replicas that are not in sync, by their leaders
 
+    def unusable(self) -> Iterator[str]:
+        """Yield why replicas cannot leave log dirs, or go to others: failed or cordoned ones."""
+        for replica, path, answer in self._answered():
+            name, held = name_of(replica), answer.replicas.get(replica.tp)
+            failed = {each.path: each.error for each in answer.log_dirs if each.error is not None}
+            cordoned = {each.path for each in answer.log_dirs if each.cordoned}
+            goes = None if held is None else held.path if held.future is None else held.future.path
+            to = f"{name} cannot move to {path}: that log dir of broker {replica.broker}"
+            if path in failed:
+                yield f"{to} is offline ({failed[path]}). Repair its disk, or name another"
+            elif held is not None and goes != path and path in cordoned:
+                yield f"{to} is cordoned. Uncordon it (cordoned.log.dirs), or name another"
+            elif failed and held is None and replica.broker in self.states[replica.tp].offline:
+                dirs = join_all(f"{each} ({error})" for each, error in sorted(failed.items()))
+                yield (
+                    f"{name} cannot move: it is in an offline log dir of broker {replica.broker}: "
+                    f"{dirs}. Repair its disk, or move the replica to another broker"
+                )
 
-def _unusable(replica: Replica, wanted: Mapping[Replica, str], seen: _DirsSeen) -> str | None:
-    """Return why a replica cannot leave its log dir, or go to another: failed or cordoned ones."""
-    answer, path = seen.answers[replica.broker], wanted[replica]
-    failed = {each.path: each.error for each in answer.log_dirs if each.error is not None}
-    name, held = printed.replica_name(replica), answer.replicas.get(replica.tp)
-    if path in failed:
-        return (
-            f"{name} cannot move to {path}: that log dir of broker {replica.broker} is offline "
-            f"({failed[path]}). Repair its disk, or name another"
-        )
-    there = held is not None and (held.path if held.future is None else held.future.path) == path
-    if held is not None and not there and path in {d.path for d in answer.log_dirs if d.cordoned}:
-        return (
-            f"{name} cannot move to {path}: that log dir of broker {replica.broker} is cordoned. "
-            "Uncordon it (cordoned.log.dirs), or name another"
-        )
-    if failed and held is None and replica.broker in seen.states[replica.tp].offline:
-        dirs = join_all(f"{each} ({error})" for each, error in sorted(failed.items()))
-        return (
-            f"{name} cannot move: it is in an offline log dir of broker {replica.broker}: {dirs}. "
-            "Repair its disk, or move the replica to another broker"
-        )
-    return None
+    def without_room(self) -> Iterator[str]:
+        """Yield the replicas without room, where all are to move there at once."""
+        rooms = {broker: _free_bytes(answer) for broker, answer in self.answers.items()}
+        for replica, path, answer in self._answered():
+            free, held = rooms[replica.broker], answer.replicas.get(replica.tp)
+            needed = max(0 if held is None else held.size, self.to_come.get(replica, 0))
+            if held is not None and held.path == path:
+                needed = 0
+            elif held is not None and held.future is not None and held.future.path == path:
+                continue  # the room that it still needs is reserved
+            if needed > free[path]:
+                there = max(0, int(free[path]))
+                yield (
+                    f"{name_of(replica)} needs {as_bytes(needed)} in {clean(path)} of broker "
+                    f"{replica.broker}, where {as_bytes(there)} are left "
+                    f"({as_bytes(needed - there)} too few)"
+                )
+            if held is not None and held.future is not None:  # that move ends, and needs no more
+                free[held.future.path] += _left_to_copy(held)
+            free[path] -= needed
 
+    def unmeasured(self) -> Iterator[str]:
+        """Yield sentences about the brokers whose room is not known."""
+        for failure in self.failures:
+            yield f"{failure.sentence}: the room in its log dirs is not checked"
+        mute = [
+            broker
+            for broker, answer in self.answers.items()
+            if any(each.error is None and each.usable_bytes is None for each in answer.log_dirs)
+        ]
+        if mute:
+            brokers = join_named("broker", sorted(mute))
+            yield f"{brokers}: the room in log dirs is not checked, since the answers lack it"
 
-def _room_problems(wanted: Mapping[Replica, str], seen: _DirsSeen) -> list[str]:
-    """Return which log dirs have no room for the replicas that are to move there all at once."""
-    problems = []
-    rooms = {broker: _free_bytes(answer) for broker, answer in seen.answers.items()}
-    for replica in _answered(wanted, seen):
-        path, free = wanted[replica], rooms[replica.broker]
-        held = seen.answers[replica.broker].replicas.get(replica.tp)
-        needed = max(0 if held is None else held.size, seen.to_come.get(replica, 0))
-        if held is not None and held.path == path:
-            needed = 0
-        elif held is not None and held.future is not None and held.future.path == path:
-            continue  # the room that it still needs is reserved
-        if needed > free[path]:
-            there = max(0, int(free[path]))
-            problems.append(
-                f"{printed.replica_name(replica)} needs {as_bytes(needed)} in {clean(path)} of "
-                f"broker {replica.broker}, where {as_bytes(there)} are left "
-                f"({as_bytes(needed - there)} too few)"
-            )
-        if held is not None and held.future is not None:  # that move ends, and needs no more
-            free[held.future.path] += _left_to_copy(held)
-        free[path] -= needed
-    return problems
+    def _answered(self) -> Iterator[tuple[Replica, str, LogDirsAnswer]]:
+        for each in in_order(self.wanted):
+            if each.broker in self.answers:
+                yield each, self.wanted[each], self.answers[each.broker]
 
 
 def _free_bytes(answer: LogDirsAnswer) -> dict[str, float]:
     """Return the free bytes of log dirs, less what is still to come; infinite where not known."""
     free = defaultdict[str, float](lambda: math.inf)
-    free |= {
-        each.path: each.usable_bytes for each in answer.log_dirs if each.usable_bytes is not None
-    }
+    free |= {d.path: d.usable_bytes for d in answer.log_dirs if d.usable_bytes is not None}
     for held in answer.replicas.values():
         if held.future is not None:
             free[held.future.path] -= _left_to_copy(held)
@@ -251,30 +252,10 @@ def _left_to_copy(held: ReplicaDir) -> int:
     return 0 if held.future is None else max(0, held.size - held.future.size)
 
 
-def _unmeasured(seen: _DirsSeen) -> str | None:
-    """Return a sentence about the brokers whose room is not known; None if it is known."""
-    mute = [
-        broker
-        for broker, answer in seen.answers.items()
-        if any(each.error is None and each.usable_bytes is None for each in answer.log_dirs)
-    ]
-    if not mute:
-        return None
-    return (
-        f"{join_named('broker', sorted(mute))}: the room in log dirs is not checked, since the "
-        "answers lack it"
-    )
-
-
 def _as_lines(problems: list[str]) -> str:
     """Join problems, a line each; the last line counts those that are left out."""
     rest = len(problems) - _MOST_LINES
     return "\n".join([*problems[:_MOST_LINES], *([f"and {rest:,} more"] if rest > 0 else [])])
-
-
-def _failed(replica: Replica, result: WriteResult) -> str:
-    why = result.message or result.code or "no reason given"
-    return f"{printed.log_dir_move_failed(replica)}: {why}"
 
 
 def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[TopicPartition]]:
@@ -317,9 +298,7 @@ class LogDirThrottle:
                 "ktui doctor --clear-throttles"
             ) from None
 
-    async def set(
-        self, reader: ClusterReader, writer: ClusterWriter, brokers: Collection[int], rate: int
-    ) -> None:
+    async def set(self, ports: ClusterPorts, brokers: Collection[int], rate: int) -> None:
         """Set the rate of brokers, and remember their own one.
 
         Raises:
@@ -327,47 +306,39 @@ class LogDirThrottle:
             ClusterError: nothing was sent.
         """
         resources = {broker: broker_resource(broker) for broker in brokers}
-        now = await reader.settings(resources.values(), [LOG_DIR_RATE])
+        now = await ports.reader.settings(resources.values(), [LOG_DIR_RATE])
         for resource, why in now.failures.items():
             raise ReassignProblem(f"{resource.scope} {resource.name}: {why}")
         ours = self.set_on
         for broker, resource in resources.items():
             setting = now.settings[resource].get(LOG_DIR_RATE)
-            own = None if setting is None else setting.own
-            mine = ours.get(broker)
+            own, mine = None if setting is None else setting.own, ours.get(broker)
             if mine is None or own is None or own not in mine.values:
                 ours[broker] = LogDirRate((str(rate),), own)
             else:
                 ours[broker] = LogDirRate((own, str(rate)), mine.before)
         self._write(ours)
-        await _alter(
-            writer,
-            [ConfigChange(r, LOG_DIR_RATE, ConfigOp.SET, str(rate)) for r in resources.values()],
-        )
+        await _alter(ports.writer, dict.fromkeys(brokers, str(rate)))
 
-    async def put_back(self, reader: ClusterReader, writer: ClusterWriter) -> list[int]:
+    async def put_back(self, ports: ClusterPorts) -> list[int]:
         """Put back the rates that are still ours; return their brokers.
 
         Raises:
             ClusterError: nothing was sent.
         """
-        ours = self.set_on
-        resources = {broker: broker_resource(broker) for broker in ours}
-        now = await reader.settings(resources.values(), [LOG_DIR_RATE]) if ours else None
-        if now is None:
+        if not (ours := self.set_on):
             return []
-        changes, over = [], []
-        for broker, rate in ours.items():
-            settings = now.settings.get(resources[broker])
-            if settings is None:  # it is down
-                continue
-            over.append(broker)
-            setting = settings.get(LOG_DIR_RATE)
-            if setting is not None and setting.own in rate.values:
-                changes.append(_back(broker, rate))
-        await _alter(writer, changes)
-        self._write({broker: rate for broker, rate in ours.items() if broker not in over})
-        return sorted(int(change.resource.name) for change in changes)
+        now = (await ports.reader.settings([*map(broker_resource, ours)], [LOG_DIR_RATE])).settings
+        own = {  # without the brokers that are down
+            broker: None if setting is None else setting.own
+            for broker in ours
+            if (settings := now.get(broker_resource(broker))) is not None
+            for setting in (settings.get(LOG_DIR_RATE),)
+        }
+        going = {b: ours[b].before for b, value in own.items() if value in ours[b].values}
+        await _alter(ports.writer, going)
+        self._write({broker: rate for broker, rate in ours.items() if broker not in own})
+        return sorted(going)
 
     def _write(self, rates: dict[int, LogDirRate]) -> None:
         self._state.check()
@@ -378,15 +349,13 @@ class LogDirThrottle:
             raise RunProblem(f"{self._path}: cannot be written: {error.strerror}") from None
 
 
-def _back(broker: int, rate: LogDirRate) -> ConfigChange:
-    resource = broker_resource(broker)
-    if rate.before is None:
-        return ConfigChange(resource, LOG_DIR_RATE, ConfigOp.DELETE)
-    return ConfigChange(resource, LOG_DIR_RATE, ConfigOp.SET, rate.before)
-
-
-async def _alter(writer: ClusterWriter, changes: Collection[ConfigChange]) -> None:
-    results = await writer.alter_configs([*changes]) if changes else {}
+async def _alter(writer: ClusterWriter, rates: Mapping[int, str | None]) -> None:
+    """Set the rates of brokers; None deletes one."""
+    changes = []
+    for broker, rate in rates.items():
+        op = ConfigOp.DELETE if rate is None else ConfigOp.SET
+        changes.append(ConfigChange(broker_resource(broker), LOG_DIR_RATE, op, rate))
+    results = await writer.alter_configs(changes) if changes else {}
     for resource, result in results.items():
         if result.verdict is not Verdict.ACCEPTED:
             raise ReassignProblem(f"broker {resource.name}: {result.message or result.code}")

@@ -6,101 +6,111 @@ So a plan has a journal: it survives a crash in the middle, its throttles can be
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
 
 import msgspec
 
-from ktui.cli.context.claim import ClaimRequest, check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Target, read_cluster_for_plan
-from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
-from ktui.cli.process.launch import Launch, Leaving, launch_left_run, launch_new_run
-from ktui.cli.reassign.command import Arguments
-from ktui.cli.reassign.reading import state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.settings import SettingKey
+from ktui.execution.engine.leaving import Leaving
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
-from ktui.execution.run.events import OnConflict
+from ktui.execution.run.events import AnyRunEvent, OnConflict
 from ktui.execution.run.first_events import first_events, hash_plan, planned_partitions
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 
-PROGRAM = "ktui reassign"
+T = TypeVar("T")
+
 SETTLES_S = 20.0  # seconds to wait for an engine that settles a run
 _PAUSE_S = 0.2
 ENDS_S = 600.0
 """Seconds to wait for an engine that is about to leave; with batches there is no limit."""
 
 
-class RunsPlace(NamedTuple):
-    """Where the runs of `ktui reassign` are, and on which cluster."""
+class RunsPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the runs of `ktui reassign` are, on which cluster, and how engines start there."""
 
     state: StateDir
     cluster_id: str
-    target: Target
-    owner: ClaimRequest | None
+    names: Mapping[str, str]  # by which an engine finds the cluster
+    ports: Callable[[], AbstractAsyncContextManager[ClusterPorts]]
+    start_new: Callable[[str, Leaving, Sequence[AnyRunEvent]], EngineProcess]
+    start_left: Callable[[str, Leaving, Callable[[], None]], EngineProcess]  # after a last check
+    check_gate: Callable[[], None]  # RunRefused: the cluster's cancel gate is shut
+    check_owner: Callable[[], Awaitable[None]]  # RunRefused: another state directory owns it
+    say: Callable[[str], None]
+    note: Callable[[str], None]
 
-    def launch(self, name: str, leave: Leaving) -> Launch:
-        """Return the launch of an engine that leaves the run before its end."""
-        return Launch(
-            state=self.state,
-            name=name,
-            cluster_id=self.cluster_id,
-            names=self.target.names,
-            record=False,
-            owner=self._owner(leave),
-            leave=leave,
-        )
+    def act(self, what: Callable[[ClusterPorts], Awaitable[T]]) -> T:
+        """Return what one use of the cluster brings, outside of any event loop."""
 
-    def check_gate(self) -> None:
-        """Check that the cluster's cancel gate is open."""
-        check_gate_open(self.state, self.cluster_id, cancel_cluster_options(self.target.names))
+        async def acted() -> T:
+            async with self.ports() as ports:
+                return await what(ports)
 
-    async def check_owner(self) -> None:
-        """Check that no other state directory owns the cluster."""
-        if self.owner is not None:
-            await check_no_other_owner(self.owner)
+        return asyncio.run(acted())
 
-    def _owner(self, leave: Leaving) -> ClaimRequest | None:
-        """What only ends things goes on even while nobody can be asked who owns the cluster."""
-        if self.owner is None:
-            return None
-        return msgspec.structs.replace(self.owner, only_ends=leave is Leaving.SETTLED)
+    def left_runs(self) -> Iterator[Run]:
+        """Yield the unfinished runs of `ktui reassign` that no process owns."""
+        for run, owner in [*unfinished_runs(self.state, self.cluster_id)]:
+            if owner is None and run.exported is None and run.left_to_kafka:
+                yield run
 
+    def settle(
+        self, name: str, commands: Collection[Command] = ()
+    ) -> tuple[Run, Collection[SettingKey]]:
+        """Let an engine take in what Kafka has done meanwhile, and put back throttles of the past.
 
-def runs_place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPlace:
-    """Return where the runs of a command line are."""
-    state = state_of(arguments)
-    owner = claim_request(
-        target.cluster,
-        state,
-        cluster_id,
-        PROGRAM,
-        off=arguments.has("no-ownership"),
-        take_over=arguments.has("take-over"),
-    )
-    return RunsPlace(state, cluster_id, target, owner)
+        What the run has not begun yet, after a crash, is given up: once an action of
+        `ktui reassign` is over, nothing waits for its turn.
 
+        Returns:
+            The run as it is left, and the settings that were put back.
+        """
+        before = RunClient(self.state.run(name)).read().run
+        waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
+        give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
+        run = self.carry_on(name, Leaving.SETTLED, [*give_up, *commands])
+        return run, before.throttled.changed.keys() - run.throttled.changed.keys()
 
-def left_runs(place: RunsPlace) -> Iterator[Run]:
-    """Yield the unfinished runs of `ktui reassign` that no process owns."""
-    for run, owner in unfinished_runs(place.state, place.cluster_id):
-        if owner is None and run.exported is None and run.left_to_kafka:
-            yield run
+    def carry_on(
+        self,
+        name: str,
+        leave: Leaving,
+        commands: Collection[Command],
+        limit_s: float = ENDS_S,
+        check: Callable[[], None] = lambda: None,
+    ) -> Run:
+        """Let an engine go on with a left run until it leaves again; `check` may refuse it."""
+        client, numbers = RunClient(self.state.run(name)), list[int]()
+
+        def ask() -> None:
+            check()
+            numbers.extend(client.ask(command) for command in commands)
+
+        wait_until_left(self.start_left(name, leave, ask), limit_s)
+        for answer in map(client.wait_for_answer, numbers):
+            if not answer.accepted:
+                raise RunRefused(f"run {name}: {answer.words}")
+        return client.read().run
 
 
 def check_not_live(
@@ -113,15 +123,15 @@ def check_not_live(
     until_s = time.monotonic() + SETTLES_S
     while True:
         live = [(run, owner) for run, owner in unfinished_runs(state, cluster_id) if owner]
-        theirs = {run: _not_ended(run, partitions) for run, _ in live}
-        moving = [(run, owner) for run, owner in live if theirs[run]]
+        found = ((run, owner, _not_ended(run, partitions)) for run, owner in live)
+        moving = [(run, owner, theirs) for run, owner, theirs in found if theirs]
         if not moving:
             return
-        run, owner = moving[0]
-        settling = all(run.left_to_kafka and run.all_begun for run, _ in moving)
+        run, owner, theirs = moving[0]
+        settling = all(run.left_to_kafka and run.all_begun for run, _, _ in moving)
         if not settling or time.monotonic() >= until_s:
             raise RunRefused(
-                f"run {run.name}, owned by {owner}, moves {join_some(theirs[run])}. Nothing was "
+                f"run {run.name}, owned by {owner}, moves {join_some(theirs)}. Nothing was "
                 f"sent. Wait for its end, add the plan to it (ktui add {run.name} PLAN), or cancel "
                 f"those partitions: ktui cancel {run.name}"
             )
@@ -133,51 +143,13 @@ def _not_ended(run: Run, partitions: Collection[TopicPartition]) -> list[TopicPa
     return [track.tp for track in tracks if track is not None and not track.state.ended]
 
 
-def settle(
-    place: RunsPlace, name: str, commands: Collection[Command] = ()
-) -> tuple[Run, Collection[SettingKey]]:
-    """Let an engine take in what Kafka has done meanwhile, and put back throttles that are over.
-
-    What the run has not begun yet, after a crash, is given up: once an action of `ktui reassign` is
-    over, nothing waits for its turn.
-
-    Returns:
-        The run as it is left, and the settings that were put back.
-    """
-    before = RunClient(place.state.run(name)).read().run
-    waiting = tuple(tp for tp, track in before.tracks.items() if waits(track))
-    give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
-    run = _carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
-    return run, before.throttled.changed.keys() - run.throttled.changed.keys()
-
-
 def waits(track: Track) -> bool:
     """Whether a partition of a left run has yet to be submitted, and was not cancelled."""
     begins = track.cancel is None and track.step is None and not track.state.ended
     return begins or track.then is not None
 
 
-def _carry_on(
-    launch: Launch,
-    commands: Collection[Command],
-    limit_s: float = ENDS_S,
-    check: Callable[[], None] = lambda: None,
-) -> Run:
-    """Let an engine go on with a left run until it leaves again; `check` may refuse it."""
-    client, numbers = RunClient(launch.state.run(launch.name)), list[int]()
-
-    def ask() -> None:
-        check()
-        numbers.extend(client.ask(command) for command in commands)
-
-    _wait_until_left(launch_left_run(launch, ask), limit_s)
-    for answer in map(client.wait_for_answer, numbers):
-        if not answer.accepted:
-            raise RunRefused(f"run {launch.name}: {answer.words}")
-    return client.read().run
-
-
-def _wait_until_left(engine: EngineProcess, limit_s: float) -> None:
+def wait_until_left(engine: EngineProcess, limit_s: float) -> None:
     """Wait until an engine has left its run.
 
     Raises:
@@ -220,14 +192,8 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     Returns:
         Why Kafka refused partitions, or why they could not be submitted.
     """
-    _, seen = place.target.cluster.ask(
-        lambda reader: read_cluster_for_plan(reader, submission.plan)
-    )
-    if left is None:
-        run = _submit_in_new_run(place, submission, seen)
-    else:
-        run = _submit_in_left_run(place, submission, seen, left.name)
-    listed = place.target.cluster.ask(lambda reader: reader.list_reassignments())
+    run = _submit_in_new_run(place, submission) if left is None else _join(place, submission, left)
+    listed = place.act(lambda ports: ports.reader.list_reassignments())
     refused = not_taken(run, submission.plan, listed)
     if waiting := [tp for tp in refused if tp in run.tracks and waits(run.tracks[tp])]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
@@ -235,9 +201,9 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     return refused
 
 
-def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSnapshot) -> Run:
-    now = SystemClock().now().astimezone()
-    name = place.state.free_name(f"reassign-{now:%Y%m%d-%H%M%S}")
+def _submit_in_new_run(place: RunsPlace, submission: Submission) -> Run:
+    seen = place.act(lambda ports: take_snapshot(ports.reader, submission.plan, None))
+    name = place.state.free_name(f"reassign-{SystemClock().now().astimezone():%Y%m%d-%H%M%S}")
     options = RunOptions(
         on_foreign_change=OnForeignChange.REPLAN,
         throttle=submission.throttle,
@@ -253,36 +219,28 @@ def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSn
         options,
         cluster_id=place.cluster_id,
         plan_name=submission.plan_name,
-        connection=place.target.names,
+        connection=place.names,
     )
-    engine = launch_new_run(place.launch(name, Leaving.SUBMITTED), first)
-    _wait_until_left(engine, _limit_s(submission))
+    wait_until_left(place.start_new(name, Leaving.SUBMITTED, first), _limit_s(submission))
     return RunClient(place.state.run(name)).read().run
 
 
-def _submit_in_left_run(
-    place: RunsPlace, submission: Submission, seen: ClusterSnapshot, name: str
-) -> Run:
-    partitions = tuple(planned_partitions(submission.plan, seen))
+def _join(place: RunsPlace, submission: Submission, left: Run) -> Run:
+    plan, limits = submission.plan, submission.limits
+    seen = place.act(lambda ports: take_snapshot(ports.reader, plan, None))
+    planned = tuple(planned_partitions(plan, seen))
     commands: list[Command] = [
-        SetLimits(
-            {
-                "partitions": submission.limits.partitions,
-                "mode": submission.limits.mode.value,
-            }
-        ),
-        Add(submission.plan_name, hash_plan(submission.plan), partitions, OnConflict.RETARGET),
+        *([SetThrottle(submission.throttle)] if submission.throttle else []),
+        SetLimits({"partitions": limits.partitions, "mode": limits.mode.value}),
+        Add(submission.plan_name, hash_plan(plan), planned, OnConflict.RETARGET),
     ]
-    if submission.throttle:
-        commands.insert(0, SetThrottle(submission.throttle))
 
     def check() -> None:
         place.check_gate()
         if submission.throttle:
-            check_one_throttle(place.state, place.cluster_id, name)
+            check_one_throttle(place.state, place.cluster_id, left.name)
 
-    launch = place.launch(name, Leaving.SUBMITTED)
-    return _carry_on(launch, commands, _limit_s(submission), check)
+    return place.carry_on(left.name, Leaving.SUBMITTED, commands, _limit_s(submission), check)
 
 
 def _limit_s(submission: Submission) -> float:
