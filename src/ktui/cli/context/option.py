@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +21,16 @@ class _Members(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return self._kind(super().convert(value, param, ctx))
+
+
+AS_GIVEN = "ktui.as_given"  # the key in a context's notes of what was given, by name
+
+
+def _read(
+    reads: Callable[[Any], object], context: click.Context, option: click.Parameter, given: object
+) -> object:
+    context.meta.setdefault(AS_GIVEN, {})[option.name] = given
+    return None if given is None else reads(given)
 
 
 def add_option(
@@ -45,6 +56,6 @@ def add_option(
     if not value and not how.keys() & {"type", "default", "flag_value"}:
         how["is_flag"] = True
     if reads is not None:
-        how["callback"] = lambda _context, _option, given: None if given is None else reads(given)
+        how["callback"] = partial(_read, reads)
     names = (declared, name) if name else (declared,)
     return click.option(*names, metavar=value or None, help=purpose, **how)

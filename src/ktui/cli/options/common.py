@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import AS_GIVEN, add_option
 from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -150,7 +150,7 @@ def given_options(names: Collection[str]) -> Iterator[str]:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if name not in names or not given or not isinstance(option, click.Option):
             continue
-        value = context.params[name]
+        value = context.meta.get(AS_GIVEN, {}).get(name, context.params[name])
         if option.is_flag:
             yield (option.opts if value else option.secondary_opts)[0]
         else:

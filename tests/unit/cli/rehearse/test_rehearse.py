@@ -188,7 +188,8 @@ def test_a_rehearsal_that_ends_before_its_plan_says_so_and_its_start_has_the_sam
 
     done = rehearse(
         *("--json", "--rate", "1MB/s", "--until", soon, "--throttle", "900kB/s"),
-        *("--on-stall", "cancel", "--no-urgent-first", "--allow-below-min-isr"),
+        *("--on-stall", "cancel", "--stall-timeout", "2m", "--no-urgent-first"),
+        "--allow-below-min-isr",
     )
 
     found = json.loads(done.stdout)
@@ -198,7 +199,8 @@ def test_a_rehearsal_that_ends_before_its_plan_says_so_and_its_start_has_the_sam
     assert summary["settings"]["limits"]["replicas"] == 1
     (start,) = found["start"]
     assert shlex.split(start)[:3] == ["ktui", "start", "plan.json"]
-    for words in (f"--until {soon}", "--throttle 900kB", "--on-stall cancel", "--no-urgent-first"):
+    kept = "--on-stall cancel", "--stall-timeout 2m", "--no-urgent-first"
+    for words in (f"--until {soon}", "--throttle 900kB", *kept):
         assert words in start
     assert "--rate" not in start
 
