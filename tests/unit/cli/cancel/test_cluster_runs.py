@@ -26,27 +26,6 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CancelSandbox:
     return CancelSandbox(tmp_path, monkeypatch)
 
 
-def test_a_live_run_is_asked_to_stop_its_own_partitions_and_its_queue(
-    sandbox: CancelSandbox,
-) -> None:
-    sandbox.others_move("payments-0")
-    run = sandbox.live("drain", {f"orders-{n}": OFF_3 for n in range(4)})
-
-    answer = parsed(sandbox.cancel("--stop", "--all", "--json"))
-
-    assert rows(answer, "run", "live", "outcome") == [
-        ("orders-0", "drain", True, "stopped"),
-        ("orders-1", "drain", True, "stopped"),
-        ("payments-0", None, False, "stopped"),
-    ]
-    (asked,) = answer["runs"]
-    assert asked["answer"]["accepted"]
-    assert asked["answer"]["words"] == "2 in flight are cancelled, 2 will not start"
-    assert run.run.counts[State.STOPPED] == 4
-    assert not sandbox.moving
-    assert {line["topic"] for line in sandbox.log} == {"payments"}
-
-
 def test_a_live_run_rolls_back_its_own_partitions_in_flight(sandbox: CancelSandbox) -> None:
     run = sandbox.live("drain", {"orders-0": OFF_3, "orders-1": OFF_3})
 

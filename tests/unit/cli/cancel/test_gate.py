@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from ktui.cli.main import ktui
 from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
-from support.cli.cancel_sandbox import CancelledRun
 from support.cli.start_sandbox import PlanSandbox, StartSandbox
-from support.journals.journals import CLUSTER, a_start, written
+from support.journals.journals import a_start, written
 from support.simulated.moving_clusters import a_cluster
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
@@ -28,11 +27,6 @@ def shut(state: StateDir, cluster_id: str = "simulated") -> CancelGateFile:
 
 
 @pytest.fixture
-def abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CancelledRun:
-    return CancelledRun(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def here(tmp_path: Path) -> StateDir:
     state = StateDir(tmp_path / "state")
     written(state.create_run("drain").journal, a_start()).close()
@@ -43,43 +37,6 @@ def call(state: StateDir, *words: str) -> str:
     result = CliRunner().invoke(ktui, [*words, "--state-dir", str(state.path)])
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout
-
-
-def test_naming_a_run_opens_the_cancel_gate_without_asking_the_cluster(here: StateDir) -> None:
-    gate = shut(here, CLUSTER)
-
-    opened = call(here, "cancel", "drain", "--remove-cancel")
-    again = call(here, "cancel", "drain", "--remove-cancel")
-
-    named = f"the cancel gate of cluster {CLUSTER}"
-    assert opened.startswith(f"{named} is now open. It was shut by {WHO}")
-    assert again == f"{named} was already open\n"
-    assert gate.state() is None
-
-
-def test_naming_the_cluster_opens_the_cancel_gate(abandoned: CancelledRun) -> None:
-    gate = shut(abandoned.state)
-
-    opened = abandoned.cancel("--cluster", "--remove-cancel", "--bootstrap-server", "b1:9092")
-
-    assert opened.exit_code == 0, opened.output
-    assert "cluster simulated is now open. It was shut by ada@ops1" in opened.stdout
-    assert gate.state() is None
-
-
-def test_json_of_an_opened_gate_names_who_had_shut_it(here: StateDir) -> None:
-    shut(here, CLUSTER)
-
-    opened = json.loads(call(here, "cancel", "drain", "--remove-cancel", "--json"))
-    again = json.loads(call(here, "cancel", "drain", "--remove-cancel", "--json"))
-
-    assert opened["had_shut"] == {
-        "cluster_id": CLUSTER,
-        "at": "2026-11-21T14:00:00.000Z",
-        "who": WHO,
-        "reason": "stop all of run drain",
-    }
-    assert again["had_shut"] is None
 
 
 def test_a_start_is_refused_while_the_cancel_gate_is_shut(sandbox: StartSandbox) -> None:
@@ -117,36 +74,6 @@ def test_plan_check_warns_of_a_shut_cancel_gate(plan_sandbox: PlanSandbox, tmp_p
     assert f"shut, by {WHO}" in after
     assert "ktui cancel --cluster --context prod --remove-cancel" in after
     assert "cancel gate shut" in [finding["kind"] for finding in found]
-
-
-def test_a_run_resumes_under_a_shut_cancel_gate_with_a_warning_that_it_waits(
-    abandoned: CancelledRun,
-) -> None:
-    shut(abandoned.state)
-    resumed = []
-    abandoned.execute = lambda: resumed.append("carried on")  # type: ignore[method-assign]
-
-    outcome = CliRunner().invoke(
-        ktui, ["resume", "drain", "--state-dir", str(abandoned.state.path)]
-    )
-
-    assert "Until then only cancels are submitted" in outcome.stderr
-    assert "ktui cancel drain --remove-cancel" in outcome.stderr
-    assert resumed == ["carried on"]
-
-
-def test_runs_and_status_show_a_shut_gate_with_the_command_that_opens_it(here: StateDir) -> None:
-    shut(here, CLUSTER)
-    open_command = f"ktui cancel drain --remove-cancel --state-dir {here.path}"
-
-    table, status = call(here, "runs"), call(here, "status", "drain")
-
-    for text in (table, status):
-        assert f"shut, by {WHO}" in text
-        assert open_command in text
-    (gate,) = json.loads(call(here, "runs", "--json"))["cancel_gates"]
-    assert gate == json.loads(call(here, "status", "drain", "--json"))["cancel_gate"]
-    assert gate["who"] == WHO
 
 
 def test_runs_and_status_ignore_the_cancel_gate_of_another_cluster(here: StateDir) -> None:

@@ -328,37 +328,6 @@ def verbs_on_runs_state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_run_verbs_find_the_run_in_the_state_directory_of_the_environment(
-    verbs_on_runs_state: Path,
-) -> None:
-    assert "drain-b3" in ktui(verbs_on_runs_state, "runs").stdout
-    assert ktui(verbs_on_runs_state, "status", "drain-b3").stdout.startswith(
-        "run drain-b3: waiting for resume"
-    )
-    assert "--partitions" in ktui(verbs_on_runs_state, "limits", "drain-b3").stdout
-
-
-@pytest.mark.parametrize("verb", VERBS[1:])
-def test_run_verbs_refuse_an_unknown_run_as_bad_input(verbs_on_runs_state: Path, verb: str) -> None:
-    done = ktui(verbs_on_runs_state, verb, "drain-b4")
-
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == (
-        f"ktui: no run 'drain-b4' in {verbs_on_runs_state}; did you mean 'drain-b3'?\n"
-    )
-
-
-@pytest.mark.parametrize("verb", [("pause",), ("continue",), ("limits", "--replicas", "2")])
-def test_a_command_to_a_run_without_an_engine_is_bad_input(
-    verbs_on_runs_state: Path, verb: tuple[str, ...]
-) -> None:
-    done = ktui(verbs_on_runs_state, verb[0], "drain-b3", *verb[1:])
-
-    assert done.returncode == 2
-    assert "ktui resume drain-b3" in done.stderr
-
-
 def test_an_unreadable_journal_fails_each_run_verb_with_its_path(verbs_on_runs_state: Path) -> None:
     journal = verbs_on_runs_state / "runs" / "drain-b3" / "journal.db"
     journal.write_bytes(b"text" * 1_000)
