@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Collection, Mapping
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from ktui.imports import import_to_stay
 from ktui.planning.plan import closest_names
 
 _COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
@@ -53,7 +51,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._verbs:
             return None
         module, _, name = self._verbs[cmd_name].partition(":")
-        command: click.Command = getattr(sys.modules.get(module) or _import(module), name)
+        command: click.Command = getattr(sys.modules.get(module) or import_to_stay(module), name)
         return command
 
     def resolve_command(
@@ -72,18 +70,3 @@ class LazyGroup(click.Group):
         verbs = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*map(CompletionItem, verbs), *options]
-
-
-def _import(module: str) -> ModuleType:
-    """Import a module, and keep all that is imported out of the search for garbage.
-
-    None of it is garbage before the process ends, and to search it again and again takes a sixth
-    of a short process: during the imports, during the verb, and twice at the exit.
-    """
-    gc.disable()
-    try:
-        return import_module(module)
-    finally:
-        if "duckdb" not in sys.modules:  # at the exit it reports as leaks what stays out
-            gc.freeze()
-        gc.enable()
