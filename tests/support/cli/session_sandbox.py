@@ -200,9 +200,7 @@ ACTS: Acts = {
     "context": SessionSandbox.context,
     "lacks": SessionSandbox.lacks,
     "plan": SessionSandbox.write_plan,
-    "write": lambda sandbox, name, text: (sandbox.folder / name).write_text(
-        text.replace("|", "\n")
-    ),
+    "write": lambda sandbox, name, *lines: (sandbox.folder / name).write_text("\n".join(lines)),
     "gate": lambda sandbox: CancelGateFile(sandbox.state, sandbox.cluster_id).shut(
         FIRST_MOMENT, "ada@ops1", "everything on the cluster"
     ),
@@ -216,9 +214,7 @@ ACTS: Acts = {
     "topic": _topic,
     "delete": lambda sandbox, name: sandbox.do(layout.DeleteTopic(name)),
     "deny": lambda sandbox, call: sandbox.do(layout.Deny(call)),
-    "hang": lambda sandbox, broker: sandbox.do(layout.Hang(int(broker))),
     "down": lambda sandbox, broker: sandbox.do(layout.Kill(int(broker)), 30.0),
-    "starts": lambda sandbox, broker: sandbox.do(layout.Start(int(broker)), 20.0),
     "disk-left": lambda sandbox, broker, left: sandbox.do(
         layout.FillDisk(int(broker), leave=int(left))
     ),

@@ -89,84 +89,6 @@ def test_a_port_that_does_not_speak_kafka_is_recognised(config_dir: Path, not_ka
     assert "this is not Kafka's" in done.stderr
 
 
-def test_naming_no_cluster_lists_the_contexts_and_the_options_that_name_one(
-    config_dir: Path,
-) -> None:
-    (config_dir / "config.yaml").write_text(
-        "contexts:\n  prod-eu:\n    properties: {bootstrap.servers: 'broker1:9092'}\n",
-        encoding="utf-8",
-    )
-    for arguments in ((), ("list",), ("doctor",)):
-        done = ktui(config_dir, *arguments)
-
-        assert done.returncode == 2
-        assert "--bootstrap-server" in done.stderr
-        assert "--context" in done.stderr
-        assert "prod-eu" in done.stderr
-        assert "broker1:9092" in done.stderr
-
-
-def test_an_unknown_context_lists_the_known_ones(config_dir: Path) -> None:
-    (config_dir / "config.yaml").write_text("contexts: {prod-eu: {}}\n", encoding="utf-8")
-
-    done = ktui(config_dir, "list", "--context", "prod-us")
-
-    assert done.returncode == 2
-    assert "no context 'prod-us'. Known contexts: prod-eu" in done.stderr
-
-
-def test_broken_yaml_is_reported_with_its_file_and_line(config_dir: Path) -> None:
-    (config_dir / "config.yaml").write_text("contexts:\n  a: [\n", encoding="utf-8")
-
-    done = ktui(config_dir, "list", "--context", "a")
-
-    assert done.returncode == 2
-    assert f"{config_dir / 'config.yaml'}:3: not valid YAML" in done.stderr
-
-
-def test_a_context_without_brokers_is_refused_with_the_missing_property(config_dir: Path) -> None:
-    (config_dir / "config.yaml").write_text("contexts: {a: {}}\n", encoding="utf-8")
-
-    done = ktui(config_dir, "list", "--context", "a")
-
-    assert done.returncode == 2
-    assert "bootstrap.servers" in done.stderr
-    assert "context a" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("lst",), "No such command 'lst'"),
-        (("list", "--bogus"), "No such option"),
-        (("--bootstrap-server", "a:1", "list"), "Put the verb first, then its options: ktui list"),
-        (("--state-dir", "s", "start", "p.json"), "Put the verb first, then its options: ktui st"),
-        (("--json", "list"), "Put the verb first, then its options: ktui list"),
-        (("--context", "list"), "no context 'list'"),
-        (("list", "--json", "--kafka-json"), "exclude each other"),
-        (("list", "--partition", "orders"), "expected TOPIC:NUMBER, such as orders:3"),
-        (("list", "--command-config", "/no/such/file"), "/no/such/file"),
-    ],
-)
-def test_bad_options_are_refused_by_name(
-    config_dir: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    done = ktui(config_dir, *arguments)
-
-    assert done.returncode == 2
-    assert words in done.stderr
-
-
-def test_a_folder_that_cannot_be_created_is_named(config_dir: Path) -> None:
-    (config_dir / "file").touch()
-    folder = str(config_dir / "file")
-
-    done = ktui(config_dir, "lab", "up", "--dir", folder)
-
-    assert done.returncode == 1
-    assert done.stderr == f"ktui: Not a directory ({folder})\n"
-
-
 def test_a_config_folder_that_is_a_file_is_named(config_dir: Path) -> None:
     (config_dir / "file").touch()
 
@@ -174,17 +96,6 @@ def test_a_config_folder_that_is_a_file_is_named(config_dir: Path) -> None:
 
     assert done.returncode == 2
     assert f"{config_dir / 'file' / 'config.yaml'}: cannot be read" in done.stderr
-
-
-@pytest.mark.parametrize("arguments", [("--bootstrap-server", "127.0.0.1:1"), ("lab", "demo")])
-def test_the_live_view_without_a_terminal_points_to_list(
-    config_dir: Path, arguments: tuple[str, ...]
-) -> None:
-    done = ktui(config_dir, *arguments)
-
-    assert done.returncode == 2
-    assert "needs a terminal" in done.stderr
-    assert "`ktui list`" in done.stderr
 
 
 def test_a_reader_that_closes_the_pipe_gets_no_traceback(config_dir: Path) -> None:

@@ -72,57 +72,10 @@ def test_help_of_the_verb_is_printed(tmp_path: Path) -> None:
     assert "--session" in done.stdout
 
 
-def test_replaying_a_recording_needs_a_terminal(tmp_path: Path) -> None:
-    done = replay(str(a_recording(tmp_path, polls())), state=tmp_path)
-    assert done.returncode == 2
-    assert "the live view needs a terminal" in done.stderr
-
-
-def test_an_unknown_file_or_run_is_refused_with_a_similar_run(tmp_path: Path) -> None:
-    (tmp_path / "runs" / "drain-3" / "recording").mkdir(parents=True)
-    done = replay("drain-4", state=tmp_path)
-    assert done.returncode == 2
-    assert "drain-4: there is no such file, and no run 'drain-4'" in done.stderr
-    assert "did you mean 'drain-3'?" in done.stderr
-
-
 def test_the_name_of_a_run_opens_its_recording(tmp_path: Path) -> None:
     a_run_recorded(tmp_path / "runs" / "drain-3" / "recording", "drain-3", 0)
     done = replay("drain-3", state=tmp_path)
     assert "the live view needs a terminal" in done.stderr
-
-
-def test_replaying_a_run_without_a_recording_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "runs" / "drain-3").mkdir(parents=True)
-    done = replay("drain-3", state=tmp_path)
-    assert done.returncode == 2
-    assert "run drain-3 has no recording: there is no folder" in done.stderr
-
-
-def test_replaying_a_file_that_is_not_a_recording_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text("{}\n", encoding="utf-8")
-    done = replay(str(path), state=tmp_path)
-    assert done.returncode == 2
-    assert f"ktui: {path}" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--at", "soon"], "--at 'soon' is not a moment. Use 14:02:31"),
-        (["--at", "+2h"], "--at +2h is not in the recording, which runs from 2026-01-01 12:00:00"),
-        (["--speed", "0"], "is not in the range"),
-        (["--speed", "nan"], "nan is not a number"),
-        (["--session", "zzz"], "--session 'zzz': no such session. The sessions are"),
-    ],
-)
-def test_an_invalid_replay_option_is_refused_with_valid_values(
-    tmp_path: Path, arguments: list[str], problem: str
-) -> None:
-    done = replay(str(a_recording(tmp_path, polls())), *arguments, state=tmp_path)
-    assert done.returncode == 2
-    assert problem in done.stderr
 
 
 def test_several_recordings_are_listed_and_one_must_be_chosen(tmp_path: Path) -> None:

@@ -66,58 +66,6 @@ def test_help_of_the_verb_is_printed() -> None:
     assert "SCENARIO is the name of a scenario that comes with ktui" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("drain", "there is no scenario 'drain'"), ("", "no scenario was named")]
-)
-def test_an_unknown_or_empty_scenario_name_lists_the_known_ones(name: str, why: str) -> None:
-    done = demo(name)
-
-    assert done.returncode == 2
-    assert f"{why}. Choose one of drain-a-broker, " in done.stderr
-
-
-def test_a_scenario_with_a_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("title: Mine\nfaults:\n  - {at: 5s, kill: 9}\n", encoding="utf-8")
-    done = demo(str(path))
-
-    assert done.returncode == 2
-    assert (
-        done.stderr
-        == f"ktui: {path}:3: faults.0.kill: there is no broker 9; known brokers: 1, 2, 3\n"
-    )
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    done = demo(str(tmp_path / "mine.yaml"))
-
-    assert done.returncode == 2
-    assert f"{tmp_path / 'mine.yaml'}: cannot be read" in done.stderr
-
-
-@pytest.mark.parametrize("speed", ["0", "-1", "101", "nan", "inf", "fast"])
-def test_an_invalid_speed_is_refused(speed: str) -> None:
-    done = demo("--speed", speed)
-
-    assert done.returncode == 2
-    assert "--speed" in done.stderr
-
-
-def test_ktui_demo_without_a_terminal_is_refused() -> None:
-    done = demo()
-
-    assert done.returncode == 2
-    assert "needs a terminal" in done.stderr
-    assert "ktui list" not in done.stderr
-
-
-def test_ktui_demo_fails_on_a_broken_config_file(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("thme: dark\n", encoding="utf-8")
-    done = demo(KTUI_CONFIG_DIR=str(tmp_path))
-
-    assert done.returncode == 2
-
-
 def test_ktui_demo_loads_no_kafka_client() -> None:
     code = "import sys, ktui.cli.watch.demo; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -190,14 +138,6 @@ async def test_an_engine_wakes_at_most_ten_times_a_second_however_fast_time_runs
     assert not sleeper.done()
     await real.advance(0.02)
     assert sleeper.done()
-
-
-def test_a_folder_for_pictures_that_is_missing_is_refused(tmp_path: Path) -> None:
-    done = demo("--pictures", str(tmp_path / "gone"))
-
-    assert done.returncode == 2
-    assert "--pictures" in done.stderr
-    assert "does not exist" in done.stderr
 
 
 ORDERS = TopicPartition("orders", 0)
