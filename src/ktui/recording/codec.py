@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any, TypeVar
 
-from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.segments import (
@@ -25,6 +24,15 @@ from ktui.recording.segments import (
 
 K = TypeVar("K")
 V = TypeVar("V")
+_NOTHING = Observation(
+    cluster_id="",
+    controller=None,
+    brokers={},
+    partitions={},
+    at=from_wall_ms(0),
+    monotonic_s=0.0,
+    took_s=0.0,
+)  # what a whole poll builds on
 
 
 class Encoder:
@@ -37,7 +45,7 @@ class Encoder:
         self._numbers: dict[tuple[TopicPartition, str | None], int] = {}
         self._new: list[Name] = []
         self._of: dict[TopicPartition, int] = {}
-        self._before: Observation | None = None
+        self._before = _NOTHING
         self._seq: int | None = None
         self._ends: dict[Replica, Reading] = {}
         self._starts: dict[TopicPartition, Reading] = {}
@@ -45,7 +53,7 @@ class Encoder:
 
     def poll(self, observation: Observation, *, seq: int, whole: bool = False) -> PollLine:
         """Encode an observation; a `whole` poll does not build on an earlier one."""
-        if whole or self._before is None:
+        if whole:
             self._begin()
         before, ms = self._before, to_ms(observation.monotonic_s)
         self._new = []
@@ -59,7 +67,7 @@ class Encoder:
             at=wall_ms(observation.at),
             ms=ms,
             took_ms=to_ms(observation.took_s),
-            whole=before is None,
+            whole=before is _NOTHING,
             follows=self._seq,
             controller=observation.controller,
             fresh=observation.fresh,
@@ -68,34 +76,27 @@ class Encoder:
             names=tuple(self._new),
             states=states,
             unseen=tuple(self._unseen(observation)),
-            absent=None if observation.absent == _absent(before) else absent,
+            absent=None if observation.absent == before.absent else absent,
             ends=ends,
             ends_gone=ends_gone,
             starts=starts,
             starts_gone=starts_gone,
             sizes=sizes,
             sizes_gone=sizes_gone,
-            brokers=_changed(before.brokers if before else {}, observation.brokers),
-            log_dirs=_changed(before.log_dirs if before else {}, observation.log_dirs),
-            topic_configs=_changed(
-                before.topic_configs if before else {}, observation.topic_configs
-            ),
-            broker_configs=_changed(
-                before.broker_configs if before else {}, observation.broker_configs
-            ),
-            census=_census_line(before.census if before else None, observation.census),
-            census_gone=observation.census is None
-            and before is not None
-            and before.census is not None,
-            failures=_failures(before, observation),
+            brokers=_changed(before.brokers, observation.brokers),
+            log_dirs=_changed(before.log_dirs, observation.log_dirs),
+            topic_configs=_changed(before.topic_configs, observation.topic_configs),
+            broker_configs=_changed(before.broker_configs, observation.broker_configs),
+            census=_census_line(before.census, observation.census),
+            census_gone=observation.census is None and before.census is not None,
+            failures=None if observation.failures == before.failures else observation.failures,
         )
         self._before, self._seq = observation, seq
         return poll
 
-    def _states(self, observation: Observation, before: Observation | None) -> Iterable[StateRow]:
-        known = before.partitions if before else {}
+    def _states(self, observation: Observation, before: Observation) -> Iterable[StateRow]:
         for tp, state in observation.partitions.items():
-            if known.get(tp) != state:
+            if before.partitions.get(tp) != state:
                 self._of[tp] = number = self._number(tp, state.topic_id)
                 yield (
                     number,
@@ -111,8 +112,8 @@ class Encoder:
                 )
 
     def _unseen(self, observation: Observation) -> Iterable[int]:
-        known = self._before.partitions if self._before else {}
-        return (self._of[tp] for tp in known if tp not in observation.partitions)
+        before = self._before.partitions
+        return (self._of[tp] for tp in before if tp not in observation.partitions)
 
     def _number(self, tp: TopicPartition, topic_id: str | None) -> int:
         key = (tp, topic_id)
@@ -172,15 +173,6 @@ def _forget(before: dict[K, Reading], now: Mapping[K, Reading]) -> list[K]:
     for key in gone:
         del before[key]
     return gone
-
-
-def _absent(before: Observation | None) -> frozenset[TopicPartition]:
-    return before.absent if before else frozenset()
-
-
-def _failures(before: Observation | None, now: Observation) -> tuple[Failure, ...] | None:
-    known = before.failures if before else ()
-    return None if now.failures == known else now.failures
 
 
 def _changed(before: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V | None]:
@@ -308,21 +300,8 @@ class Decoder:
             self._census = _census(poll.census)
 
     def _state(self, row: StateRow) -> PartitionState:
-        number, replicas, isr, leader, epoch, adding, removing, offline, elr, described = row
-        tp, topic_id = self._names[number]
-        return PartitionState(
-            tp=tp,
-            topic_id=topic_id,
-            replicas=replicas,
-            isr=isr,
-            leader=leader,
-            leader_epoch=epoch,
-            adding=adding,
-            removing=removing,
-            offline=offline,
-            elr=elr,
-            described=described,
-        )
+        tp, topic_id = self._names[row[0]]
+        return PartitionState(tp, topic_id, *row[1:])
 
     def _tp(self, number: int) -> TopicPartition:
         return self._names[number][0]

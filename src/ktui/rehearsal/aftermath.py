@@ -34,13 +34,14 @@ class EndedBy(enum.StrEnum):
     STANDSTILL = "standstill"  # no progress for so long that nothing was waited for any more
 
 
-class BrokerPeak(msgspec.Struct, frozen=True):
-    """The most that one broker had to bear."""
+class BrokerUse(msgspec.Struct, frozen=True):
+    """What the plan asks of one broker at most; inflow is the mean of a second, or of a poll."""
 
     broker: int
-    inflow: float  # bytes a second copied into it
+    inflow: float  # bytes a second that are copied into it
     room: int  # the least free bytes on its disk
     disk: int  # bytes, in all
+    extra_replicas: int = 0  # at one time, held besides all those that replace them
 
 
 class SeenStall(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: EndedBy
     why: str = ""  # why the run was left; empty if it has ended
     leader_epoch_bumps: int  # on the plan's partitions, whatever the reason
-    peaks: tuple[BrokerPeak, ...]  # of every broker, by its id
+    peaks: tuple[BrokerUse, ...]  # of every broker, by its id
     stalls: tuple[SeenStall, ...]  # in the order in which they began
     hits: tuple[Hit, ...]  # faults that have happened, in order
     missed: tuple[str, ...] = ()  # faults whose moment never came

@@ -13,7 +13,7 @@ from ktui.execution.engine.decider import QUICK_S
 from ktui.execution.engine.in_flight import WORTH
 from ktui.execution.run.run import Run
 from ktui.progress.timeline import Cause, Stall, StallKind, Timeline
-from ktui.rehearsal.aftermath import AFTERWARDS_S, BrokerPeak, Hit, SeenStall, look_around
+from ktui.rehearsal.aftermath import AFTERWARDS_S, BrokerUse, Hit, SeenStall, look_around
 from ktui.rehearsal.twin import Fault
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import RecordChange
@@ -79,7 +79,7 @@ class FaultStage(SourceWrapper):
         configs = cluster.controller.configs
         self._min_isr = {topic: configs.min_isr(topic) for topic in cluster.controller.topics}
         self._peaks = {
-            broker.id: BrokerPeak(broker.id, 0.0, broker.disk_bytes, broker.disk_bytes)
+            broker.id: BrokerUse(broker.id, 0.0, broker.disk_bytes, broker.disk_bytes)
             for broker in cluster.spec.brokers
         }
         self._stalls: list[SeenStall] = []
@@ -120,7 +120,7 @@ class FaultStage(SourceWrapper):
         return self._cluster.clock.monotonic() - self._began_s
 
     @property
-    def peaks(self) -> tuple[BrokerPeak, ...]:
+    def peaks(self) -> tuple[BrokerUse, ...]:
         return tuple(self._peaks.values())
 
     @property
@@ -228,7 +228,7 @@ class FaultStage(SourceWrapper):
             room = peak.disk - replication.used(broker)
             if inflow > peak.inflow or room < peak.room:
                 most, least = max(peak.inflow, inflow), max(0, min(peak.room, room))
-                self._peaks[broker] = BrokerPeak(broker, most, least, peak.disk)
+                self._peaks[broker] = BrokerUse(broker, most, least, peak.disk)
 
     def _alarms(self) -> Mapping[_StallKey, list[Stall]]:
         seen: dict[_StallKey, list[Stall]] = {}

@@ -11,17 +11,7 @@ from operator import itemgetter
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import (
-    EngineLeft,
-    JournalEntry,
-    LimitsChanged,
-    RateChosen,
-    ScheduleChanged,
-    StateEntered,
-    StepBegun,
-    StepOver,
-    ThrottleChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.notices import notice_kind
 from ktui.execution.run.options import Schedule
 from ktui.execution.run.run import Run
@@ -32,20 +22,10 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import join_some
 from ktui.quantities import as_count, as_duration
-from ktui.rehearsal.aftermath import EndedBy, Hit, Played, SeenStall, reasons, what_to_do
+from ktui.rehearsal.aftermath import BrokerUse, EndedBy, Hit, Played, SeenStall, reasons, what_to_do
 
 PARTS = 10  # a stop is looked at at so many moments, equally far apart, without start and end
 _MOST_WORDS = 6  # the most sentences about one fault
-
-
-class BrokerUse(msgspec.Struct, frozen=True):
-    """What the plan asks of one broker at most; inflow is the mean of a second, or of a poll."""
-
-    broker: int
-    inflow: float  # bytes a second that are copied into it
-    room: int  # the least free bytes on its disk
-    disk: int
-    extra_replicas: int  # at one time, held besides all those that replace them
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +92,9 @@ def summarise(played: Played) -> Summary:
         f"after {as_duration((entry.at - played.began).total_seconds())}: "
         f"{describe_event(entry.event)}"
         for entry in played.entries
-        if isinstance(entry.event, LimitsChanged | ThrottleChanged | ScheduleChanged)
+        if isinstance(
+            entry.event, events.LimitsChanged | events.ThrottleChanged | events.ScheduleChanged
+        )
     )
     concerned = {b for track in run.tracks.values() for b in (*track.original, *track.target)}
     return Summary(
@@ -131,7 +113,7 @@ def summarise(played: Played) -> Summary:
         batches=run.batch,
         leader_epoch_bumps=played.leader_epoch_bumps,
         brokers=tuple(
-            BrokerUse(each.broker, each.inflow, each.room, each.disk, extra[each.broker])
+            msgspec.structs.replace(each, extra_replicas=extra[each.broker])
             for each in played.peaks
             if each.inflow or each.broker in concerned
         ),
@@ -199,11 +181,11 @@ class _Extras:
         self._count: Counter[int] = Counter()
         self.most: Counter[int] = Counter()
 
-    def apply(self, entry: JournalEntry, run: Run) -> None:
+    def apply(self, entry: events.JournalEntry, run: Run) -> None:
         match entry.event:
-            case StepBegun() as step:
+            case events.StepBegun() as step:
                 self._set(run.tracks[step.tp], {*step.before, *step.replicas})
-            case StepOver() as over:
+            case events.StepOver() as over:
                 self._set(run.tracks[over.tp], over.replicas)
 
     def _set(self, track: Track, held: Collection[int]) -> None:
@@ -241,14 +223,14 @@ def _outcome(hit: Hit, played: Played, do: tuple[str, ...], stop: Stop) -> Fault
     )
 
 
-def _what_ktui_did(entries: Sequence[JournalEntry]) -> Iterator[str]:
+def _what_ktui_did(entries: Sequence[events.JournalEntry]) -> Iterator[str]:
     """Describe the entries that are news; the routine of steps is only counted.
 
     Why the run was left stands elsewhere, for it is no answer to a fault. Nor are the rates that
     --by chooses from minute to minute, as long as it can be kept.
     """
-    begun = sum(isinstance(entry.event, StepBegun) for entry in entries)
-    over = sum(isinstance(e.event, StepOver) and e.event.reached for e in entries)
+    begun = sum(isinstance(entry.event, events.StepBegun) for entry in entries)
+    over = sum(isinstance(e.event, events.StepOver) and e.event.reached for e in entries)
     if begun or over:
         yield f"it began {as_count(begun, 'step')}, and {over:,} ended well"
     else:
@@ -270,12 +252,14 @@ def _what_ktui_did(entries: Sequence[JournalEntry]) -> Iterator[str]:
         yield f"{join_some(names, most=2)}: {words}" if names else words
 
 
-def _is_news(entry: JournalEntry) -> bool:
+def _is_news(entry: events.JournalEntry) -> bool:
     event = entry.event
-    if isinstance(event, StepOver):
+    if isinstance(event, events.StepOver):
         return not event.reached
-    is_state = isinstance(event, StateEntered) and event.state in _TROUBLE
-    routine = isinstance(event, EngineLeft) or (isinstance(event, RateChosen) and not event.late)
+    is_state = isinstance(event, events.StateEntered) and event.state in _TROUBLE
+    routine = isinstance(event, events.EngineLeft) or (
+        isinstance(event, events.RateChosen) and not event.late
+    )
     return is_state or (notice_kind(event) is not None and not routine)
 
 

@@ -30,8 +30,9 @@ from ktui.preview.facts import ClusterFacts
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_bytes, as_duration, as_rate
 from ktui.recording.recorder import Recorder
+from ktui.rehearsal.aftermath import BrokerUse
 from ktui.rehearsal.play import Rehearsal, play
-from ktui.rehearsal.summary import BrokerUse, Summary, summarise
+from ktui.rehearsal.summary import Summary, summarise
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

@@ -26,17 +26,17 @@ from ktui.pipeline.forecast.replay import (
     encode_state,
 )
 from ktui.pipeline.ingest.segments import with_checksums, without_copies
-from ktui.pipeline.lake.files import FileState, ListedFile, LocalFiles, local_path
+from ktui.pipeline.lake.files import FileState, HadoopFiles, ListedFile, LocalFiles, local_path
 from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
-from ktui.pipeline.lake.schema import Footer, check_nulls, footer_of
+from ktui.pipeline.lake.schema import check_nulls, footer_of
 from ktui.pipeline.lake.sizing import Sizing
 from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.report.data.lake import ArrowLake
 from support.recordings.taped_runs import Tape, tapes_of_runs
 
 
-class Store:
+class Store(HadoopFiles):
     """An object store in memory, without a lock; or a disk, whose lock keeps others away."""
 
     uri = "s3a://bucket/lake"
@@ -67,12 +67,6 @@ class Store:
         under = f"{name}/" if name else ""
         inside = (each.removeprefix(under) for each in self.objects if each.startswith(under))
         return sorted({each.split("/")[0] for each in inside if "/" in each})
-
-    def data_files(self, folder: str) -> list[DataFile]:
-        raise AssertionError(folder)
-
-    def footer(self, name: str) -> Footer:
-        raise AssertionError(name)
 
     def remove(self, name: str) -> None:
         for each in [each for each in self.objects if each.startswith(f"{name}/")]:

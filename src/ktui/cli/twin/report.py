@@ -26,8 +26,9 @@ from ktui.planning.check.findings import Finding
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
+from ktui.rehearsal.aftermath import BrokerUse
 from ktui.rehearsal.play import LiveRehearsal
-from ktui.rehearsal.summary import BrokerUse, FaultOutcome, Summary
+from ktui.rehearsal.summary import FaultOutcome, Summary
 from ktui.rehearsal.twin import FAULT_VERBS, Fault, FaultProblem, Pace, Twin, twin_of
 from ktui.rehearsal.twins import Checked, RehearsedTwin, Thresholds, check, rehearse_in_background
 from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin

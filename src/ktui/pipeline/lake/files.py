@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -54,35 +54,6 @@ class ListedFile(msgspec.Struct, frozen=True):
     path: str
     length: int
     modified_ms: int
-
-
-class LakeFiles(Protocol):
-    """Reads and replaces small files, lists and removes, by names relative to the lake's folder."""
-
-    uri: str  # the URI of the lake's folder, without a slash at the end
-    locks: bool
-
-    def read(self, name: str) -> bytes | None: ...
-
-    def state(self, name: str) -> FileState | None:
-        """Return a file's present state, for `replace`; None where `replace` does not compare."""
-        ...
-
-    def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:
-        """Replace a file atomically if it is in this state (None: any); return whether it was."""
-        ...
-
-    def folders(self, name: str) -> list[str]: ...
-
-    def data_files(self, folder: str) -> list[DataFile]: ...
-
-    def footer(self, name: str) -> Footer: ...
-
-    def remove(self, name: str) -> None: ...
-
-    def check(self, manifest: Manifest) -> None:
-        """Raise ValueError, which names it, if anything in a lake leads out of it."""
-        ...
 
 
 def is_uri(place: str) -> bool:
@@ -128,13 +99,13 @@ def locked_alone(path: Path, busy: PipelineProblem) -> Iterator[None]:
 
 
 class LocalFiles:
-    """A lake in a folder of this machine."""
+    """A lake in a folder of this machine. Names are relative to that folder."""
 
     locks = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.uri = f"file://{path}"
+        self.uri = f"file://{path}"  # of the folder, without a slash at the end
 
     def read(self, name: str) -> bytes | None:
         """Raise FileProblem for what is no regular file: reading a named pipe would never end."""
@@ -144,7 +115,8 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def state(self, name: str) -> None: ...
+    def state(self, name: str) -> FileState | None:  # noqa: ARG002 - locked: nothing to compare
+        return None
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:  # noqa: ARG002 - locked
         """Replace a file atomically and durably: the content is synced before the rename."""
@@ -176,6 +148,7 @@ class LocalFiles:
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def check(self, manifest: Manifest) -> None:
+        """Raise ValueError, which names it, if anything in a lake leads out of it."""
         check_files(self.path, manifest)
 
     @contextmanager
@@ -223,7 +196,7 @@ class HadoopFiles:
             stream.close()
 
     def state(self, name: str) -> FileState | None:
-        """Return a file's present state; None where the client cannot write conditionally."""
+        """Return a file's state, for `replace`; None where no write can be conditional."""
         if self._renames():
             content = self.read(name)
             return FileState(None if content is None else sha256(content).hexdigest())
@@ -365,3 +338,6 @@ class HadoopFiles:
             "abfs",
             "abfss",
         )
+
+
+LakeFiles = LocalFiles | HadoopFiles

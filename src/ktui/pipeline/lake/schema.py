@@ -12,20 +12,7 @@ import pyarrow.parquet as pq
 from msgspec import inspect
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812 - the same
 
 from ktui.pipeline.errors import PipelineProblem
 
@@ -51,10 +38,10 @@ def united(times: Iterable[Time], most: int = MOST) -> list[Time]:
     return found
 
 
-TEXT, LONG, INT, DOUBLE = StringType(), LongType(), IntegerType(), DoubleType()
-BOOLEAN, MOMENT, DAY = BooleanType(), TimestampType(), DateType()
-TEXTS = ArrayType(TEXT, containsNull=False)
-BROKERS = ArrayType(INT, containsNull=False)  # broker ids, in Kafka's order
+TEXT, LONG, INT, DOUBLE = T.StringType(), T.LongType(), T.IntegerType(), T.DoubleType()
+BOOLEAN, MOMENT, DAY = T.BooleanType(), T.TimestampType(), T.DateType()
+TEXTS = T.ArrayType(TEXT, containsNull=False)
+BROKERS = T.ArrayType(INT, containsNull=False)  # broker ids, in Kafka's order
 
 
 class MissingColumn(ValueError):
@@ -65,7 +52,7 @@ class Table(msgspec.Struct, frozen=True):
     """A table of the lake."""
 
     name: str
-    schema: StructType
+    schema: T.StructType
     dated_by: str | None = None
     """The time, ms, whose day is `date`: a folder, and the order of rows, for readers of spans."""
 
@@ -74,31 +61,31 @@ class Table(msgspec.Struct, frozen=True):
         return ("cluster_id", "date") if self.dated_by else ("cluster_id",)
 
 
-def column(name: str, kind: DataType, comment: str = "", *, null: bool = False) -> StructField:
+def column(name: str, kind: T.DataType, comment: str = "", *, null: bool = False) -> T.StructField:
     """Describe a column; `comment` has its unit and meaning."""
-    return StructField(name, kind, null, {"comment": comment} if comment else None)
+    return T.StructField(name, kind, null, {"comment": comment} if comment else None)
 
 
-def struct_of(*columns: StructField) -> StructType:
+def struct_of(*columns: T.StructField) -> T.StructType:
     """Build a struct type from columns."""
-    return StructType(list(columns))
+    return T.StructType(list(columns))
 
 
-def table(name: str, *columns: StructField, dated_by: str | None = None) -> Table:
+def table(name: str, *columns: T.StructField, dated_by: str | None = None) -> Table:
     """Describe a table by its columns."""
     return Table(name, struct_of(*columns), dated_by)
 
 
-def array_of(*columns: StructField) -> ArrayType:
+def array_of(*columns: T.StructField) -> T.ArrayType:
     """Describe an array whose elements have these columns."""
-    return ArrayType(struct_of(*columns), containsNull=False)
+    return T.ArrayType(struct_of(*columns), containsNull=False)
 
 
 _IDS = ("batch", "broker", "original", "partition", "target")
 """The fields whose numbers have 32 bits, as Kafka's; all others have 64."""
 
 
-def columns_of(kind: type[msgspec.Struct]) -> list[StructField]:
+def columns_of(kind: type[msgspec.Struct]) -> list[T.StructField]:
     """Describe the columns that follow from a record's fields."""
     columns = []
     for each in msgspec.structs.fields(kind):
@@ -108,7 +95,7 @@ def columns_of(kind: type[msgspec.Struct]) -> list[StructField]:
     return columns
 
 
-def _type(name: str, kind: inspect.Type) -> DataType:
+def _type(name: str, kind: inspect.Type) -> T.DataType:
     match kind:
         case inspect.UnionType():
             (known,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
@@ -116,9 +103,9 @@ def _type(name: str, kind: inspect.Type) -> DataType:
         case inspect.StructType():
             return struct_of(*columns_of(kind.cls))
         case inspect.DictType():
-            return MapType(_type("", kind.key_type), _type("", kind.value_type), False)  # noqa: FBT003 - no nulls; Spark's
+            return T.MapType(_type("", kind.key_type), _type("", kind.value_type), False)  # noqa: FBT003 - no nulls; Spark's
         case inspect.CollectionType():
-            return ArrayType(_type(name, kind.item_type), containsNull=False)
+            return T.ArrayType(_type(name, kind.item_type), containsNull=False)
         case inspect.IntType():
             return INT if name in _IDS else LONG
         case _:
@@ -142,7 +129,7 @@ def require_columns(
     return rows
 
 
-def _type_name(kind: DataType) -> str:
+def _type_name(kind: T.DataType) -> str:
     return kind.simpleString()
 
 
@@ -159,9 +146,9 @@ def fit_to_table(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*map(_column, table.schema))
 
 
-def _column(field: StructField) -> Column:
+def _column(field: T.StructField) -> Column:
     value = F.col(field.name)
-    if not isinstance(field.dataType, ArrayType | MapType):
+    if not isinstance(field.dataType, T.ArrayType | T.MapType):
         value = value.cast(field.dataType)
     return value.alias(field.name, metadata=field.metadata or {})
 

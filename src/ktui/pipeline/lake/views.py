@@ -6,20 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.manifest import Manifest
@@ -43,15 +30,15 @@ _COMPUTED = {
 Source = Callable[[Table, Sequence[str]], str]
 """Returns SQL that selects a table's rows from some of its files; with names as in the manifest."""
 
-_TYPES: dict[type[DataType], str] = {
-    BinaryType: "BLOB",
-    BooleanType: "BOOLEAN",
-    DateType: "DATE",
-    DoubleType: "DOUBLE",
-    IntegerType: "INTEGER",
-    LongType: "BIGINT",
-    StringType: "VARCHAR",
-    TimestampType: "TIMESTAMP WITH TIME ZONE",
+_TYPES: dict[type[T.DataType], str] = {
+    T.BinaryType: "BLOB",
+    T.BooleanType: "BOOLEAN",
+    T.DateType: "DATE",
+    T.DoubleType: "DOUBLE",
+    T.IntegerType: "INTEGER",
+    T.LongType: "BIGINT",
+    T.StringType: "VARCHAR",
+    T.TimestampType: "TIMESTAMP WITH TIME ZONE",
 }
 
 
@@ -100,14 +87,14 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def type_name(kind: DataType) -> str:
+def type_name(kind: T.DataType) -> str:
     """Return DuckDB's name of a column's type."""
     match kind:
-        case ArrayType():
+        case T.ArrayType():
             return f"{type_name(kind.elementType)}[]"
-        case MapType():
+        case T.MapType():
             return f"MAP({type_name(kind.keyType)}, {type_name(kind.valueType)})"
-        case StructType():
+        case T.StructType():
             inside = (f"{_name(each.name)} {type_name(each.dataType)}" for each in kind)
             return f"STRUCT({', '.join(inside)})"
         case _:

@@ -8,35 +8,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import (
-    Answered,
-    AnyRunEvent,
-    BudgetShared,
-    Cancel,
-    CancelAsked,
-    Elect,
-    Ended,
-    Joined,
-    JournalEntry,
-    LimitsChanged,
-    PlannedPart,
-    RateChosen,
-    RateHeld,
-    Replanned,
-    ScheduleChanged,
-    Started,
-    StateEntered,
-    StepBegun,
-    StepOver,
-    ThrottleChanged,
-    UrgencyChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR, ThrottleLedger
 from ktui.planning.throttle_rates import BrokerRate
 from ktui.recording.segments import wall_ms
 
-_SETS_RATES = (Started, ThrottleChanged, ScheduleChanged, BudgetShared, RateChosen, RateHeld)
+_SETS_RATES = (
+    events.Started,
+    events.ThrottleChanged,
+    events.ScheduleChanged,
+    events.BudgetShared,
+    events.RateChosen,
+    events.RateHeld,
+)
 
 
 class RateChooser(enum.StrEnum):
@@ -82,7 +67,7 @@ class RunRates:
             self.rows[-1].in_flight_ms += max(0, t - self._last_t)
         self._last_t = max(self._last_t, t)
 
-    def note(self, run: Run, entry: JournalEntry, t: int) -> None:
+    def note(self, run: Run, entry: events.JournalEntry, t: int) -> None:
         event, ledger = entry.event, run.throttled
         if run.started is None or not isinstance(event, _SETS_RATES):
             return
@@ -95,10 +80,10 @@ class RunRates:
             chosen_by=rate_chooser(ledger),
             objective=None if ledger.rates.objective is None else str(ledger.rates.objective),
         )
-        if isinstance(event, RateHeld):
+        if isinstance(event, events.RateHeld):
             row.figure, row.windows, row.kept = event.figure, event.windows, event.kept
             row.reason = event.reason if event.figure is None else None
-        elif isinstance(event, RateChosen):
+        elif isinstance(event, events.RateChosen):
             row.ends_at_t, row.late = wall_ms(event.ends_at), event.late
         if self.rows and _rates(self.rows[-1]) != _rates(row):
             self.changes += 1
@@ -201,7 +186,7 @@ class RunStory:
         self._ended_t: int | None = None
         self._last_t = 0
 
-    def take(self, entry: JournalEntry, t: int) -> None:
+    def take(self, entry: events.JournalEntry, t: int) -> None:
         """Add the next event; one about a partition without a recorded plan is not folded."""
         event, self._last_t = entry.event, t
         tps = _partitions_of(event)
@@ -209,48 +194,48 @@ class RunStory:
         if all(tp in self._run.tracks for tp in tps):
             self._run.apply(entry)
             self._rates.note(self._run, entry, t)
-        elif isinstance(event, CancelAsked | Joined):
+        elif isinstance(event, events.CancelAsked | events.Joined):
             return
         self._note_run(event, t)
         self._note_partitions(event, t)
         for tp in tps:
             self._settle(tp, t)
 
-    def _note_run(self, event: AnyRunEvent, t: int) -> None:
+    def _note_run(self, event: events.AnyRunEvent, t: int) -> None:
         match event:
-            case Started():
+            case events.Started():
                 self._began_t, self._limits_known = t, True
-            case LimitsChanged():
+            case events.LimitsChanged():
                 self._limit_changes += 1
                 self._limits_known = True
-            case PlannedPart():
+            case events.PlannedPart():
                 self._queue_planned(event, t)
-            case Ended():
+            case events.Ended():
                 self._ended_t = t
                 for tp in self._waiting:
                     self._end_wait(tp, QUEUED, t)
 
-    def _note_partitions(self, event: AnyRunEvent, t: int) -> None:
+    def _note_partitions(self, event: events.AnyRunEvent, t: int) -> None:
         match event:
-            case StepBegun():
+            case events.StepBegun():
                 self._begin_step(event, t)
-            case Elect():
+            case events.Elect():
                 self._wait(event.tp, ELECTING, t)
-            case StepOver():
+            case events.StepOver():
                 self._end_wait(event.tp, ELECTING, t)
                 self._end_steps(event.tp, t)
                 self._wait(event.tp, BETWEEN, t)
-            case StateEntered():
+            case events.StateEntered():
                 self._end_wait(event.tp, ELECTING, t)
                 if event.state.ended:
                     self._end_steps(event.tp, t)
                     self._end_waits(event.tp, t)
-            case Joined():
+            case events.Joined():
                 for tp in event.partitions:
                     self._forget_between(tp)
                     self._wait(tp, QUEUED, t)
 
-    def _queue_planned(self, event: PlannedPart, t: int) -> None:
+    def _queue_planned(self, event: events.PlannedPart, t: int) -> None:
         """Queue the planned partitions that the fold has by now (of an extra plan, all at once)."""
         self._unfolded.update(planned.tp for planned in event.partitions)
         folded = self._unfolded & self._run.tracks.keys()
@@ -259,7 +244,7 @@ class RunStory:
             self._wait(tp, QUEUED, t)
         self._planned |= folded
 
-    def _begin_step(self, event: StepBegun, t: int) -> None:
+    def _begin_step(self, event: events.StepBegun, t: int) -> None:
         facts = self._facts(event.tp)
         if not facts.steps and self._limits_known:
             limits = msgspec.json.encode(self._run.limits, order="deterministic")
@@ -337,19 +322,19 @@ class RunStory:
             yield facts
 
 
-def _partitions_of(event: AnyRunEvent) -> Sequence[TopicPartition]:
+def _partitions_of(event: events.AnyRunEvent) -> Sequence[TopicPartition]:
     match event:
-        case CancelAsked() | Joined():
+        case events.CancelAsked() | events.Joined():
             return event.partitions
         case (
-            StepBegun()
-            | Elect()
-            | Cancel()
-            | Answered()
-            | StepOver()
-            | StateEntered()
-            | UrgencyChanged()
-            | Replanned()
+            events.StepBegun()
+            | events.Elect()
+            | events.Cancel()
+            | events.Answered()
+            | events.StepOver()
+            | events.StateEntered()
+            | events.UrgencyChanged()
+            | events.Replanned()
         ) as one:
             return (one.tp,)
         case _:

@@ -14,20 +14,7 @@ from msgspec.structs import force_setattr
 
 from ktui.cluster.broker import Broker
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.execution.run.events import (
-    Added,
-    AnyRunEvent,
-    LimitsChanged,
-    Outage,
-    Owned,
-    Paused,
-    Planned,
-    PlannedPart,
-    Recovered,
-    Started,
-    StepGate,
-    ThrottleChanged,
-)
+from ktui.execution.run import events
 from ktui.pacing.limits import FIELDS, Limits, LimitsProblem, parse_limits
 from ktui.pipeline.what_if.model import Model, SimulatedUse, beyond_evidence, missing_evidence
 from ktui.planning.check.findings import ClusterSnapshot
@@ -156,7 +143,14 @@ def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) ->
         yield from (GridCell(chosen, throttle) for throttle in throttles)
 
 
-_UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
+_UNSTEADY = (
+    events.LimitsChanged,
+    events.ThrottleChanged,
+    events.Paused,
+    events.Outage,
+    events.Added,
+    events.Recovered,
+)
 """A run with one of these events did not keep one set of limits from its first step to its last."""
 
 
@@ -166,22 +160,22 @@ class PlayableRun(msgspec.Struct):
     name: str = ""
     cell: GridCell = GridCell(Limits())  # its limits and throttle, or promised rates
     known: bool = False  # whether `cell` is known: the recording has the run's start
-    planned: list[Planned] = msgspec.field(default_factory=list)
+    planned: list[events.Planned] = msgspec.field(default_factory=list)
     steady: bool = True  # whether it kept its limits, and nothing held it up
     driven_by: str = ""  # the promises that chose its rates: by, objective, or both
     racks: dict[int, str] = {}
     owned: bool = False  # whether an engine has taken the run on
 
-    def take(self, event: AnyRunEvent) -> None:
-        if isinstance(event, Started):
+    def take(self, event: events.AnyRunEvent) -> None:
+        if isinstance(event, events.Started):
             throttle = msgspec.structs.replace(event.options.throttle, objective=None)
             self.cell, self.known = GridCell(event.limits, throttle), True
             self.racks = event.rack_of
-        elif isinstance(event, Owned):
+        elif isinstance(event, events.Owned):
             self.steady, self.owned = self.steady and not self.owned, True
-        elif isinstance(event, PlannedPart):
+        elif isinstance(event, events.PlannedPart):
             self.planned += event.partitions
-        elif isinstance(event, _UNSTEADY) or (isinstance(event, StepGate) and event.shut):
+        elif isinstance(event, _UNSTEADY) or (isinstance(event, events.StepGate) and event.shut):
             self.steady = False
 
     def moves(self) -> Moves:
@@ -339,18 +333,18 @@ class _Copies(CopiesOfBothEnds):
         return rate
 
 
-def _state(planned: Planned) -> PartitionState:
+def _state(planned: events.Planned) -> PartitionState:
     return PartitionState(
         planned.tp, planned.topic_id, planned.original, planned.original, _leader(planned)
     )
 
 
-def _leader(planned: Planned) -> int:
+def _leader(planned: events.Planned) -> int:
     led = planned.leader in planned.original
     return planned.leader if led and planned.leader is not None else planned.original[0]
 
 
-def playable_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
+def playable_run(name: str, events: Iterable[events.AnyRunEvent]) -> PlayableRun:
     """Build a run from the events of its journal, in order."""
     run = PlayableRun(name)
     for event in events:

@@ -36,9 +36,29 @@ MEASURED_S = 2.0  # seconds between the two reads of the log ends
 _ANY_TOPIC = TopicConfig()
 
 
-class _LogEnds(msgspec.Struct, frozen=True):
+class LogEnds(msgspec.Struct, frozen=True):
+    """The log offsets of partitions that a broker leads, and the second of the answer."""
+
     offsets: OffsetsAnswer
     at_s: float
+
+
+async def read_log_ends(
+    reader: ClusterReader,
+    led: Mapping[int, Collection[TopicPartition]],
+    clock: Clock,
+    *,
+    starts: bool = True,
+) -> tuple[Mapping[int, LogEnds], Sequence[Failure]]:
+    """Read log offsets from leaders, all at once: the ends, and the `starts`."""
+
+    async def read(broker: int) -> LogEnds:
+        tps = led[broker]
+        answer = await reader.log_offsets(broker, ends=tps, starts=tps if starts else ())
+        return LogEnds(answer, clock.monotonic())
+
+    calls = {broker: read(broker) for broker in sorted(led)}
+    return await call_each_broker(Operation.LOG_ENDS, calls)
 
 
 async def measure_inbound(
@@ -56,20 +76,12 @@ async def measure_inbound(
         if state.leader is not None and state.described:
             led[state.leader].append(state.tp)
 
-    async def read_ends(broker: int, *, first: bool) -> _LogEnds:
-        tps = led[broker]
-        answer = await reader.log_offsets(broker, ends=tps, starts=tps if first else ())
-        return _LogEnds(answer, clock.monotonic())
-
     alive = seen.online
-    begun, failed = await call_each_broker(
-        Operation.LOG_ENDS, {b: read_ends(b, first=True) for b in sorted(led) if b in alive}
-    )
+    begun, failed = await read_log_ends(reader, {b: led[b] for b in led if b in alive}, clock)
     if any(answer.offsets.ends for answer in begun.values()):
         await clock.sleep(MEASURED_S)
-    ended, failed_later = await call_each_broker(
-        Operation.LOG_ENDS, {b: read_ends(b, first=False) for b in begun}
-    )
+    again = {broker: led[broker] for broker in begun}
+    ended, failed_later = await read_log_ends(reader, again, clock, starts=False)
     rates = {
         tp: rate
         for broker in ended
@@ -92,7 +104,7 @@ def _growing(plan: Plan, seen: ClusterSnapshot) -> Iterator[PartitionState]:
             yield state
 
 
-def _rate(tp: TopicPartition, first: _LogEnds, last: _LogEnds, seen: ClusterSnapshot) -> int | None:
+def _rate(tp: TopicPartition, first: LogEnds, last: LogEnds, seen: ClusterSnapshot) -> int | None:
     """The inbound bytes a second, rounded up; None where not known."""
     before, after = first.offsets.ends.get(tp), last.offsets.ends.get(tp)
     passed_s = last.at_s - first.at_s
@@ -247,6 +259,21 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
     placement: Placement
     log_dirs: Mapping[int, LogDirsAnswer]
     failures: Sequence[Failure]
+
+    @property
+    def online(self) -> frozenset[int]:
+        return self.placement.pool.online
+
+    def size(self, tp: TopicPartition, broker: int) -> int | None:
+        answer = self.log_dirs.get(broker)
+        held = None if answer is None else answer.replicas.get(tp)
+        return None if held is None else held.size
+
+    def leading_size(self, state: PartitionState) -> int | None:
+        """Return the size of a partition at its leader, else the largest that is reported."""
+        led = None if state.leader is None else self.size(state.tp, state.leader)
+        sizes = (self.size(state.tp, broker) for broker in state.replicas)
+        return max((s for s in sizes if s is not None), default=None) if led is None else led
 
 
 async def read_with_log_dirs(

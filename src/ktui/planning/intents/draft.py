@@ -110,7 +110,7 @@ class Draft:
     def _count(self) -> None:
         size, room = self.layout.size, self.room
         partitions = self.layout.partitions
-        for tp in sorted(partitions, key=lambda tp: (tp.topic, tp.partition)):
+        for tp in sorted(partitions):
             state = partitions[tp]
             brokers = state.target if state.removing else state.replicas
             self.lists[tp] = brokers
@@ -221,6 +221,15 @@ class Draft:
     def cost(self, tp: TopicPartition, old: int | None) -> tuple[int, bool]:
         """Return the bytes of a move, and whether another broker becomes the preferred leader."""
         return self.layout.size(tp), old is not None and old == self.original(tp)[0]
+
+    def lacks(self, tp: TopicPartition, old: int | None) -> Why | None:
+        """Return which budget a move off a broker (None: one more) would exceed."""
+        size, leader = self.cost(tp, old)
+        return self.budget.lacks(size, leader=leader)
+
+    def forbids(self, tp: TopicPartition, old: int, new: int) -> Why | None:
+        """Return why a replica may not go to a broker, or which budget that would exceed."""
+        return self.why_not(tp, old, new) or self.lacks(tp, old)
 
     def move(self, tp: TopicPartition, old: int, new: int) -> None:
         self._leave(tp, old)

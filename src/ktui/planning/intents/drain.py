@@ -128,8 +128,8 @@ def _shed(draft: Draft, broker: int, wanted: int, movable: list[TopicPartition])
         if not chosen:
             return freed, Why.MAX_BYTES if budget.bytes_left is not None else why
         gone = set[TopicPartition]()
-        for tp in sorted(chosen, key=lambda tp: (-size(tp), tp.topic, tp.partition)):
-            if draft.budget.lacks(size(tp), leader=draft.cost(tp, broker)[1]):
+        for tp in sorted(chosen, key=lambda tp: (-size(tp), tp)):
+            if draft.lacks(tp, broker):
                 continue
             gone.add(tp)
             if placer.place(tp, broker):
@@ -158,7 +158,7 @@ def _choose(draft: Draft, free: list[TopicPartition], wanted: int) -> list[Topic
 def _largest(draft: Draft, free: list[TopicPartition], count: int) -> list[TopicPartition]:
     left, found = draft.budget.bytes_left, list[TopicPartition]()
     size = draft.layout.size
-    for tp in sorted(free, key=lambda tp: (-size(tp), tp.topic, tp.partition)):
+    for tp in sorted(free, key=lambda tp: (-size(tp), tp)):
         if len(found) == count:
             break
         if left is None or size(tp) <= left:
@@ -223,7 +223,7 @@ def _grow(
     """Add replicas, to small partitions first: so budgets reach furthest."""
     size = draft.layout.size
     placer, stuck = Placer(draft), list[TopicPartition]()
-    for tp in sorted(growing, key=lambda tp: (size(tp), tp.topic, tp.partition)):
+    for tp in sorted(growing, key=lambda tp: (size(tp), tp)):
         for broker in targets[tp]:
             if broker in draft.lists[tp]:
                 continue

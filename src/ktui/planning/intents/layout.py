@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
 from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterReader, LogDirsAnswer
+from ktui.cluster.ports import ClusterReader
 from ktui.planning.check.findings import disk_of
 from ktui.planning.check.snapshot import read_with_log_dirs
 from ktui.planning.plan import Plan, join_named
@@ -78,13 +79,17 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
     answer = await read_with_log_dirs(reader, None)
     placement, log_dirs = answer.placement, answer.log_dirs
     disks = {broker: disk_of(log_dirs[broker].log_dirs) for broker in sorted(log_dirs)}
-    full = {broker: 0 for broker, answer in log_dirs.items() if _takes_none(answer.log_dirs)}
+    full = {broker: 0 for broker, dirs in log_dirs.items() if _takes_none(dirs.log_dirs)}
     layout = Layout(
         partitions=placement.partitions,
         pool=placement.pool,
         known=placement.brokers,
         unregistered=placement.unregistered,
-        sizes=_sizes(placement.partitions, log_dirs),
+        sizes={
+            tp: size
+            for tp, state in sorted(placement.partitions.items(), key=itemgetter(0))
+            if (size := answer.leading_size(state)) is not None
+        },
         room=full | {b: disk.room for b, disk in disks.items() if disk.room is not None},
         disks={b: disk.total for b, disk in disks.items() if disk.total is not None},
     )
@@ -93,24 +98,6 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
 
 def _takes_none(log_dirs: Collection[LogDir]) -> bool:
     return bool(log_dirs) and all(each.error is not None or each.cordoned for each in log_dirs)
-
-
-def _sizes(
-    partitions: Mapping[TopicPartition, PartitionState], log_dirs: Mapping[int, LogDirsAnswer]
-) -> dict[TopicPartition, int]:
-    """Return the size of each partition: that of its leader, else the largest that is reported."""
-    sizes: dict[TopicPartition, int] = {}
-    for tp in sorted(partitions):
-        state = partitions[tp]
-        reported = {
-            broker: log_dirs[broker].replicas[tp].size
-            for broker in state.replicas
-            if broker in log_dirs and tp in log_dirs[broker].replicas
-        }
-        if reported:
-            led = None if state.leader is None else reported.get(state.leader)
-            sizes[tp] = max(reported.values()) if led is None else led
-    return sizes
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,7 +99,7 @@ class Placer:
         fresh = draft.fresh.get(broker, {})
         size = draft.layout.size
         self._checks += len(fresh)
-        for other in sorted(fresh, key=lambda each: (size(each), each.topic, each.partition)):
+        for other in sorted(fresh, key=lambda each: (size(each), each)):
             if size(other) < lacking or other == tp or (before and before.passes(other)):
                 continue
             for new in draft.targets:
@@ -129,7 +129,7 @@ def evacuate(draft: Draft, wanted: Iterable[ReplicaOn], successor: int | None = 
         else:
             waiting.append((tp, old))
     size = draft.layout.size
-    waiting.sort(key=lambda each: (size(each[0]), each[0].topic, each[0].partition, each[1]))
+    waiting.sort(key=lambda each: (size(each[0]), each))
     placer = Placer(draft)
     while waiting:
         batch, waiting = _affordable(draft, waiting)
@@ -196,7 +196,7 @@ def rack_repair(layout: Layout, wishes: Wishes) -> MadePlan:
     if not wanted:
         raise CannotMake("Every partition is on as many racks as it can be: nothing to repair.")
     placer = Placer(draft)
-    for tp in sorted(wanted, key=lambda tp: (size(tp), tp.topic, tp.partition)):
+    for tp in sorted(wanted, key=lambda tp: (size(tp), tp)):
         if why := draft.immovable(tp) or repair(draft, placer, tp):
             draft.leave(tp, None, why)
     return draft.made()
@@ -214,19 +214,14 @@ def repair(draft: Draft, placer: Placer, tp: TopicPartition) -> Why | None:
     """Move replicas of a partition to racks that it lacks, and return why it lacks some still."""
     while racks_lacking(draft, tp):
         surplus = _surplus(draft, tp)
-        old = next((each for each in surplus if not _lacks(draft, tp, each)), None)
+        old = next((each for each in surplus if not draft.lacks(tp, each)), None)
         if old is None:
-            return _lacks(draft, tp, surplus[0])
+            return draft.lacks(tp, surplus[0])
         more = len(draft.racks(draft.lists[tp])) + 1
         if not placer.place(tp, old, more):
             return obstacle(draft, tp, old, more)
         draft.raise_floor(tp)
     return None
-
-
-def _lacks(draft: Draft, tp: TopicPartition, old: int) -> Why | None:
-    size, leader = draft.cost(tp, old)
-    return draft.budget.lacks(size, leader=leader)
 
 
 def _surplus(draft: Draft, tp: TopicPartition) -> list[int]:

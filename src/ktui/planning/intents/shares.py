@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor
 
 import msgspec
@@ -158,13 +158,14 @@ def _places(chain: _Chain) -> list[int]:
     return sorted(found)
 
 
-_Sized = tuple[int, str, int, TopicPartition]
+_Sized = tuple[int, TopicPartition]
 
 
 class BySize:
     """The movable replicas of some brokers of a draft, small ones first."""
 
     def __init__(self, draft: Draft, brokers: Iterable[int]) -> None:
+        self._draft = draft
         self._of: dict[int, list[_Sized]] = {broker: [] for broker in brokers}
         size = draft.layout.size
         for tp in draft.in_scope():
@@ -172,20 +173,18 @@ class BySize:
                 continue
             for broker in draft.lists[tp]:
                 if (found := self._of.get(broker)) is not None:
-                    found.append((size(tp), tp.topic, tp.partition, tp))
+                    found.append((size(tp), tp))
         for found in self._of.values():
-            found.sort(key=lambda each: each[:3])
+            found.sort()
 
     def __getitem__(self, broker: int) -> list[_Sized]:
         return self._of[broker]
 
-    def near(
-        self, broker: int, size: float, fits: Callable[[TopicPartition], bool]
-    ) -> TopicPartition | None:
-        """Return the replica that fits and whose size is nearest to this one; or None."""
+    def near(self, broker: int, size: float, new: int) -> TopicPartition | None:
+        """Return the replica that may go to a broker and whose size is nearest; or None."""
         for place in self._outward(broker, size):
-            tp = self._of[broker][place][3]
-            if fits(tp):
+            tp = self._of[broker][place][1]
+            if not self._draft.forbids(tp, broker, new):
                 return tp
         return None
 
@@ -205,11 +204,10 @@ class BySize:
 
     def remove(self, broker: int, tp: TopicPartition, size: int) -> None:
         sized = self._of[broker]
-        key = (size, tp.topic, tp.partition)
-        del sized[bisect_left(sized, key, key=lambda each: each[:3])]
+        del sized[bisect_left(sized, (size, tp))]
 
     def put(self, broker: int, tp: TopicPartition, size: int) -> None:
-        insort(self._of[broker], (size, tp.topic, tp.partition, tp), key=lambda each: each[:3])
+        insort(self._of[broker], (size, tp))
 
 
 def fill(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
@@ -270,7 +268,7 @@ class _Filling:
         ):
             if (old, new) in self._hopeless:
                 continue
-            tp = self._by_size.near(old, wanted, lambda tp, old=old: self._fits(tp, old, new))  # type: ignore[misc]
+            tp = self._by_size.near(old, wanted, new)
             if tp is None:
                 self._hopeless.add((old, new))
                 continue
@@ -282,18 +280,10 @@ class _Filling:
             return True
         return False
 
-    def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
-        draft = self._draft
-        if draft.why_not(tp, old, new):
-            return False
-        size, leader = draft.cost(tp, old)
-        return draft.budget.lacks(size, leader=leader) is None
-
     def _obstacle(self, new: int) -> Why:
         draft, found = self._draft, Counter[Why]()
         for old in self._sources:
-            for _, _, _, tp in self._by_size[old]:
-                size, leader = draft.cost(tp, old)
-                if why := draft.why_not(tp, old, new) or draft.budget.lacks(size, leader=leader):
+            for _, tp in self._by_size[old]:
+                if why := draft.forbids(tp, old, new):
                     found[why] += 1
         return max(found, key=lambda why: (found[why], why), default=Why.NO_REPLICA)

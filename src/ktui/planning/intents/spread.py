@@ -96,12 +96,7 @@ class Search:
         self._loads[new] += load
 
     def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
-        size, leader = self._draft.cost(tp, old)
-        return (
-            new not in self._draft.original(tp)
-            and self._draft.budget.lacks(size, leader=leader) is None
-            and self._draft.why_not(tp, old, new) is None
-        )
+        return new not in self._draft.original(tp) and not self._draft.forbids(tp, old, new)
 
     def _hopeless(self, copied: int) -> bool:
         over = under = never = 0.0
@@ -193,7 +188,7 @@ class _Evening:
 
     def made(self) -> MadePlan:
         loads = Counter(self._loads)
-        replicas = [(each[3], broker) for broker in self._among for each in self._by_size[broker]]
+        replicas = [(each[1], broker) for broker in self._among for each in self._by_size[broker]]
         while self.any_off() and self._step():
             pass
         if not self._counts and len(self._moves) <= _MOST_RECONSIDERED:
@@ -236,7 +231,7 @@ class _Evening:
         least = max(self._off(old), self._off(new)) + rest - off
         sized = self._by_size[old]
         for place in range(bisect_left(sized, least, key=lambda each: each[0]), len(sized)):
-            load, other = sized[place][0], sized[place][3]
+            load, other = sized[place][0], sized[place][1]
             if load >= size:
                 return None
             after = (
@@ -308,7 +303,7 @@ class _Evening:
         sized = self._by_size[old]
         if self._counts:
             if (most >= 1) if strict else (needed >= 1 and from_old > to_new + 1):
-                yield from (each[3] for each in sized)
+                yield from (each[1] for each in sized)
             return
         if not strict:
             most = max(from_old - low.low, high.high - to_new, needed)
@@ -317,7 +312,7 @@ class _Evening:
             most = min(most, left)
         end = bisect_right(sized, most, key=lambda each: each[0])
         for place in (*range(enough, end), *range(min(enough, end) - 1, -1, -1)):
-            size, tp = sized[place][0], sized[place][3]
+            size, tp = sized[place][0], sized[place][1]
             self._checks += 1
             if self._checks > _MOST_CHECKS:
                 return
@@ -330,12 +325,8 @@ class _Evening:
         return after < self._off(old) + self._off(new) - 1e-6 * load
 
     def _fits(self, tp: TopicPartition, old: int, new: int) -> bool:
-        draft = self._draft
         self._checks += 1
-        if new in draft.original(tp) or draft.why_not(tp, old, new):
-            return False
-        size, leader = draft.cost(tp, old)
-        return draft.budget.lacks(size, leader=leader) is None
+        return new not in self._draft.original(tp) and not self._draft.forbids(tp, old, new)
 
     def _obstacle(self) -> Why:
         draft, found = self._draft, Counter[Why]()
@@ -344,9 +335,6 @@ class _Evening:
                 if old == new or not (self._off(old) or self._off(new)):
                     continue
                 for tp in islice(self._candidates(old, new, strict=False), _SAMPLE):
-                    size, leader = draft.cost(tp, old)
-                    if why := draft.why_not(tp, old, new) or draft.budget.lacks(
-                        size, leader=leader
-                    ):
+                    if why := draft.forbids(tp, old, new):
                         found[why] += 1
         return max(found, key=lambda why: (found[why], why), default=Why.NO_REPLICA)

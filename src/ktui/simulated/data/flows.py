@@ -7,7 +7,6 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import msgspec
 
@@ -77,15 +76,6 @@ class ReplicationThrottle:
 
 ChannelKey = tuple[int, int, bool, bool]
 """Source, destination (the same from dir to dir), and whether follower's and leader's bind."""
-
-
-class FlowChannel(Protocol):
-    """The channel that a flow copies through, as the flow sees it."""
-
-    key: ChannelKey
-    rate: float
-
-    def served_at(self, now_s: float) -> float: ...
 
 
 class TopicLogs:
@@ -187,7 +177,7 @@ class Flow(msgspec.Struct, eq=False):
     position: float  # end, in bytes, when the channel had served `base` bytes to each flow
     behind_since_s: float
     path: str | None = None  # the log dir of a copy; None for a replica that copies from its leader
-    channel: FlowChannel | None = None
+    channel: Channel | None = None
     base: float = 0.0
     starts_s: float = 0.0
     entry: int = -1

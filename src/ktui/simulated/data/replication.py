@@ -41,10 +41,6 @@ class DiskFull(msgspec.Struct, frozen=True):
 
 
 FlowEvent = CaughtUp | FellBehind | DiskFull
-
-
-__all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
-
 SharingFactory = Callable[[dict[int, Host], Followers, TrafficMoment, TideFactors], Sharing]
 
 _RETRY_S = 1.0
@@ -78,7 +74,7 @@ class Replication:
         return self._moment.now_s
 
     def share_by(self, make: SharingFactory) -> None:
-        """Let flows share the machines in another way from now on."""
+        """Let flows share the machines in another way from now on: `bench` compares such ways."""
         self._next_s = None
         self._sharing = make(self._hosts, self._followers, self._moment, self._tides)
 

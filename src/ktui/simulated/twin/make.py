@@ -30,7 +30,6 @@ from ktui.simulated.twin.brokers import (
 )
 from ktui.simulated.twin.topics import (
     Moment,
-    Replicas,
     TopicRead,
     inbound,
     led_by_nobody,
@@ -153,7 +152,7 @@ def make_twin(
     """Make the twin of a cluster; from 4.3 on its rules decide, not the `version` of brokers."""
     info = SnapshotInfo(cluster=hide("cluster", read.cluster.cluster_id), taken=taken, rates=rates)
     topics = tuple(sorted(_topics(read, hide), key=lambda topic: topic.name))
-    online, shared = read.answer.placement.pool.online, read.settings.all_brokers
+    online, shared = read.answer.online, read.settings.all_brokers
     down = frozenset(read.scope.brokers) - online
     spec = ClusterSpec(
         brokers=tuple(_brokers(read, topics, down, info.rates, hide)),
@@ -177,7 +176,6 @@ _OWN_FIELDS = (SESSION_TIMEOUT, schema.LAG_TIME, schema.REBALANCE, schema.REBALA
 
 
 def _topics(read: ClusterRead, hide: Hide) -> Iterator[TopicSpec]:
-    replicas = Replicas(read.answer.placement.pool.online, read.answer.log_dirs)
     for name, states in read.scope.topics.items():
         known = TopicRead(
             name=name if name in INTERNAL_TOPICS else hide("topic", name),
@@ -186,7 +184,7 @@ def _topics(read: ClusterRead, hide: Hide) -> Iterator[TopicSpec]:
             inbound=read.written[name],
             configs=read.settings.topics.get(name, {}),
         )
-        yield topic_spec(known, replicas)
+        yield topic_spec(known, read.answer)
 
 
 def _brokers(
@@ -222,15 +220,14 @@ def _version(cluster: ClusterDescription, of_brokers: str | None) -> str:
 
 
 def _notes(read: ClusterRead) -> Iterator[str]:
-    online = read.answer.placement.pool.online
+    online = read.answer.online
     states = [state for states in read.scope.topics.values() for state in states]
-    replicas = Replicas(online, read.answer.log_dirs)
     yield from (failure.sentence for failure in read.answer.failures)
     yield from read.settings.notes
     if read.scope.incomplete:
         names = join_some(read.scope.incomplete, most=_MOST_NAMED)
         yield f"left out, for not all of their partitions are shown: {names}"
-    unsized = [state for state in states if replicas.leading_size(state) is None]
+    unsized = [state for state in states if read.answer.leading_size(state) is None]
     if unsized:
         yield f"{_partitions(unsized)}: no broker reports the size, and 1 GiB is assumed"
     if not read.measured:
@@ -286,7 +283,7 @@ async def _read(
     cluster = await reader.describe_cluster()
     configs = (await reader.topic_configs(scope.topics)).configs
     compacted = frozenset(name for name, each in configs.items() if each.compacted)
-    online = answer.placement.pool.online
+    online = answer.online
     up = [broker for broker in scope.brokers if broker in online]
     dirs = {b: answer.log_dirs[b].log_dirs if b in answer.log_dirs else () for b in up}
     return ClusterRead(
@@ -320,11 +317,8 @@ async def _look(
     answer = await read_with_log_dirs(reader, None)
     _check_permitted(answer.failures)
     scope = scope_of(answer.placement, plan)
-    replicas = Replicas(answer.placement.pool.online, answer.log_dirs)
     states = [state for states in scope.topics.values() for state in states]
-    sizes = {
-        state.tp: size for state in states if (size := replicas.leading_size(state)) is not None
-    }
+    sizes = {state.tp: size for state in states if (size := answer.leading_size(state)) is not None}
     return answer, scope, await read_moment(reader, states, sizes, clock)
 
 

@@ -7,23 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
-from ktui.cluster.ports import ClusterReader, LogDirsAnswer, OffsetsAnswer
-from ktui.planning.check.findings import call_each_broker
+from ktui.cluster.ports import ClusterReader
+from ktui.planning.check.snapshot import LogEnds, PlacementAnswer, read_log_ends
 from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.simulated.layout import TopicSpec, TopicStart
 from ktui.simulated.scenario.topics import mean_rate
 
 Sizes = Mapping[TopicPartition, int]
-
-
-class LogEnds(msgspec.Struct, frozen=True):
-    """The log offsets of the partitions that a broker leads, and the second of the answer."""
-
-    leader: int
-    offsets: OffsetsAnswer
-    at_s: float
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -32,7 +23,6 @@ class Moment(msgspec.Struct, frozen=True):
     ends: Mapping[int, LogEnds]
     sizes: Sizes
     at_s: float  # the second of the sizes
-    failures: tuple[Failure, ...] = ()
 
     def offsets(self, state: PartitionState) -> LogEnds | None:
         return None if state.leader is None else self.ends.get(state.leader)
@@ -53,15 +43,8 @@ async def read_moment(
     for state in states:
         if state.leader is not None:
             led.setdefault(state.leader, []).append(state.tp)
-
-    async def read(broker: int) -> LogEnds:
-        answer = await reader.log_offsets(broker, ends=led[broker], starts=led[broker])
-        return LogEnds(broker, answer, clock.monotonic())
-
-    ends, failures = await call_each_broker(
-        Operation.LOG_ENDS, {broker: read(broker) for broker in sorted(led)}
-    )
-    return Moment(ends, sizes, at_s, tuple(failures))
+    ends, _ = await read_log_ends(reader, led, clock)  # where none answers, sizes tell
+    return Moment(ends, sizes, at_s)
 
 
 def message_size(states: Iterable[PartitionState], now: Moment) -> int | None:
@@ -112,25 +95,6 @@ def _growth(tp: TopicPartition, first: Moment, last: Moment) -> float | None:
 _DIGITS = 3
 
 
-class Replicas(msgspec.Struct, frozen=True):
-    """The brokers of a twin, and what those that are up hold."""
-
-    online: frozenset[int]
-    log_dirs: Mapping[int, LogDirsAnswer]
-
-    def size(self, tp: TopicPartition, broker: int) -> int | None:
-        answer = self.log_dirs.get(broker)
-        held = None if answer is None else answer.replicas.get(tp)
-        return None if held is None else held.size
-
-    def leading_size(self, state: PartitionState) -> int | None:
-        led = None if state.leader is None else self.size(state.tp, state.leader)
-        if led is not None:
-            return led
-        sizes = [self.size(state.tp, broker) for broker in state.replicas]
-        return max((size for size in sizes if size is not None), default=None)
-
-
 class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a topic."""
 
@@ -141,9 +105,9 @@ class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
     configs: Mapping[str, str]
 
 
-def topic_spec(read: TopicRead, replicas: Replicas) -> TopicSpec:
+def topic_spec(read: TopicRead, answer: PlacementAnswer) -> TopicSpec:
     """Return a topic as a simulated cluster can begin with it."""
-    sizes = tuple(_known(replicas.leading_size(state)) for state in read.states)
+    sizes = tuple(_known(answer.leading_size(state)) for state in read.states)
     inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in read.inbound)
     alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
     spec = TopicSpec(
@@ -156,7 +120,7 @@ def topic_spec(read: TopicRead, replicas: Replicas) -> TopicSpec:
         inbounds=() if steady else inbounds,
         configs=read.configs,
     )
-    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, replicas))
+    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, answer))
 
 
 def moves_nothing(state: PartitionState) -> bool:
@@ -170,27 +134,27 @@ def led_by_nobody(state: PartitionState, online: frozenset[int]) -> bool:
 
 
 def _start(
-    name: str, states: Sequence[PartitionState], sizes: Sequence[int], replicas: Replicas
+    name: str, states: Sequence[PartitionState], sizes: Sequence[int], answer: PlacementAnswer
 ) -> TopicStart:
     leaders: dict[int, int] = {}
     isrs: dict[int, Brokers] = {}
     targets: dict[int, Brokers] = {}
     held: dict[Replica, int] = {}
     for number, (state, size) in enumerate(zip(states, sizes, strict=True)):
-        if _healthy(state, replicas.online):
+        if _healthy(state, answer.online):
             continue
         if state.reassigning and not moves_nothing(state):
             targets[number] = state.target
         members = (*state.original, *(b for b in state.target if b not in state.original))
-        isr = _isr(state, members, replicas.online)
-        up = tuple(b for b in state.original if b in replicas.online)
+        isr = _isr(state, members, answer.online)
+        up = tuple(b for b in state.original if b in answer.online)
         if {*isr} != {*up}:
             isrs[number] = isr
-        able = [b for b in (*state.original, *isr) if b in isr and b in replicas.online]
+        able = [b for b in (*state.original, *isr) if b in isr and b in answer.online]
         if state.leader in able and state.leader != able[0]:
             leaders[number] = state.leader
         for broker in members:
-            if broker not in isr and (copied := _held(state, broker, size, replicas)):
+            if broker not in isr and (copied := _held(state, broker, size, answer)):
                 held[Replica(TopicPartition(name, number), broker)] = copied
     return TopicStart(leaders=leaders, isr=isrs, reassigning=targets, held=held)
 
@@ -214,11 +178,11 @@ def _isr(state: PartitionState, members: Brokers, online: frozenset[int]) -> Bro
     return tuple(dict.fromkeys(last)) or down or up
 
 
-def _held(state: PartitionState, broker: int, size: int, replicas: Replicas) -> int:
+def _held(state: PartitionState, broker: int, size: int, answer: PlacementAnswer) -> int:
     """Return the bytes of a replica out of sync. On a broker that is down, it had everything."""
-    if broker not in replicas.online:
+    if broker not in answer.online:
         return size if broker in state.original else 0
-    return min(size, replicas.size(state.tp, broker) or 0)
+    return min(size, answer.size(state.tp, broker) or 0)
 
 
 def _known(size: int | None) -> int:
