@@ -71,8 +71,7 @@ def test_a_stall_is_attributed_to_the_strongest_cause_in_its_first_minute(
         spark.createDataFrame(states, _STATES), spark.createDataFrame(samples, _SAMPLES)
     )
     found = insights._stalls(stalls_seen).collect()
-    stalls = [insights._stall(row) for row in found]
-    assert {(one.cause, one.count, one.seconds) for one in stalls} == {
+    assert {(row.cause, row["count"], row.seconds) for row in found} == {
         ("target broker down", 1, 10.0),
         ("no leader", 1, 20.0),
         ("throttled", 2, 430.0),

@@ -65,10 +65,18 @@ CLIENT_LISTENER = "CLIENTS"
 def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
     """Return the complete server.properties of one node."""
     replication = str(min(3, len(lab.brokers)))
-    own = _controller_properties(node) if node.is_controller else _broker_properties(node)
+    listener = CONTROLLER_LISTENER if node.is_controller else CLIENT_LISTENER
+    address = f"{listener}://{HOST}:{node.port}"
+    of_broker = {
+        "broker.rack": node.rack or "",
+        "advertised.listeners": address,
+        "inter.broker.listener.name": CLIENT_LISTENER,
+    }
     protocol = lab.layout.security.protocol
     return {
-        **own,
+        "process.roles": "controller" if node.is_controller else "broker",
+        "listeners": address,
+        **({} if node.is_controller else of_broker),
         "node.id": str(node.id),
         "log.dirs": ",".join(map(str, lab.log_dirs(node))),
         "controller.quorum.voters": ",".join(
@@ -88,32 +96,10 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
     }
 
 
-def _controller_properties(node: Node) -> dict[str, str]:
-    return {
-        "process.roles": "controller",
-        "listeners": f"{CONTROLLER_LISTENER}://{HOST}:{node.port}",
-    }
-
-
-def _broker_properties(node: Node) -> dict[str, str]:
-    address = f"{CLIENT_LISTENER}://{HOST}:{node.port}"
-    return {
-        "process.roles": "broker",
-        "broker.rack": node.rack or "",
-        "listeners": address,
-        "advertised.listeners": address,
-        "inter.broker.listener.name": CLIENT_LISTENER,
-    }
-
-
 def render(properties: Mapping[str, str]) -> str:
     """Render a Java properties file; backslashes are escaped, as Properties.load expects."""
-    lines = (f"{key}={_escaped(value)}" for key, value in properties.items())
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\\n")
+    escaped = {k: v.replace("\\", "\\\\").replace("\n", "\\\n") for k, v in properties.items()}
+    return "".join(f"{key}={value}\n" for key, value in escaped.items())
 
 
 ADMIN = "admin"

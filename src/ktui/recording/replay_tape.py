@@ -215,7 +215,11 @@ class Tape:
                 at_s = max(at_s, to_s(line.ms + shift_ms))
                 at = at if isinstance(line, RunLine) else from_wall_ms(line.at)
             wall = at or self.wall(at_s)
-            yield TapeItem(place, at_s, wall, _content(happening, to_s(shift_ms)))
+            if isinstance(happening, PlayedPoll):
+                seen = shift_observation(happening.observation, to_s(shift_ms))
+                yield TapeItem(place, at_s, wall, seen)
+            else:
+                yield TapeItem(place, at_s, wall, happening)
 
     def last_polls(self, most: int) -> TapePosition | None:
         """Return the place after which all polls together see `most` partitions; None for all."""
@@ -289,16 +293,6 @@ def _line_of(happening: PlayedItem) -> AnyLine | None:
     if isinstance(happening, Damage):
         return None
     return happening.line if isinstance(happening, PlayedPoll) else happening
-
-
-def _content(
-    happening: PlayedItem, shift_s: float
-) -> Observation | LostPollLine | RunLine | End | Damage:
-    return (
-        shift_observation(happening.observation, shift_s)
-        if isinstance(happening, PlayedPoll)
-        else happening
-    )
 
 
 def shift_observation(observation: Observation, by_s: float) -> Observation:

@@ -214,18 +214,14 @@ _KINDS = {
 
 def open_recording_file(path: Path) -> BinaryIO:
     """Open a file for reading bytes."""
-    file = open(path, "rb", opener=_open_without_blocking)  # noqa: SIM115 - the caller closes it
+    # without blocking: a FIFO without a writer would block
+    file = open(path, "rb", opener=lambda at, flags: os.open(at, flags | os.O_NONBLOCK))  # noqa: SIM115 - the caller closes it
     try:
         check_regular(path, os.fstat(file.fileno()))
     except BaseException:
         file.close()
         raise
     return file
-
-
-def _open_without_blocking(path: str, flags: int) -> int:
-    """Open a file without blocking: a FIFO without a writer would block."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def check_regular(path: Path, status: os.stat_result) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 import re
 import stat
@@ -164,10 +165,11 @@ def choose_segments(
     excess = 0
     if limits.keep_bytes is not None:
         excess = sum(each.size for _, _, each in oldest_first) - limits.keep_bytes
+    oldest_ms = -math.inf if limits.older_than_s is None else now_ms - limits.older_than_s * 1_000
     going: list[StoredSegment] = []
     staying: dict[KeptFor, list[StoredSegment]] = {reason: [] for reason in KeptFor}
     for last_ms, _, segment in oldest_first:
-        if excess <= 0 and not _too_old(last_ms, limits, now_ms):
+        if excess <= 0 and last_ms >= oldest_ms:
             staying[KeptFor.YOUNG].append(segment)
         elif (reason := needed_for(segment)) is not None:
             staying[reason].append(segment)
@@ -184,7 +186,3 @@ def _last_lines(segments: Iterable[StoredSegment]) -> Iterator[tuple[StoredSegme
         last_ms = max(segment.modified_ms, latest.get(segment.session, segment.modified_ms))
         latest[segment.session] = last_ms
         yield segment, last_ms
-
-
-def _too_old(last_ms: int, limits: Retention, now_ms: int) -> bool:
-    return limits.older_than_s is not None and now_ms - last_ms > limits.older_than_s * 1_000

@@ -285,15 +285,12 @@ class SimulatedCore(ABC):
         known = self.controller.get(tp)
         if self.now_s < self.controller_from_s or known is None:
             return  # a change that is not made is reported again
-        if known.leader is None or not self._is_up(known.leader):
+        if known.leader is None or self.machines.power(known.leader) is not Power.UP:
             return
         others = tuple(member for member in known.isr if member != broker)
         isr = (*others, broker) if join else others
         if broker in known.replicas and set(isr) != set(known.isr):
             self.controller.alter_isr(tp, isr, known.leader)
-
-    def _is_up(self, broker: int) -> bool:
-        return self.machines.power(broker) is Power.UP
 
     def _spread_decision(self, change: RecordChange) -> None:
         self.replication.changed(change)

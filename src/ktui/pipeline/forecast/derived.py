@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
 from ktui.insights.insights import ClusterInsights, Insights
-from ktui.pipeline.forecast.insights import Sources, insights, rows
+from ktui.pipeline.forecast.insights import insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import computed_once, forget
@@ -232,17 +232,8 @@ def _fitted(written: Mapping[str, DataFrame], taken: DataFrame) -> Models:
 
 
 def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models) -> DataFrame:
-    made = insights(
-        Sources(
-            spans=written[tables.SPANS.name],
-            moves=written[tables.MOVES.name],
-            runs=written[tables.RUNS.name],
-            eta_errors=written[tables.ETA_ERRORS.name],
-            what_if=written[tables.WHAT_IF.name],
-            curves={cluster: model.curve for cluster, model in fitted.whole.items()},
-            steps=taken,
-        )
-    )
+    curves = {cluster: model.curve for cluster, model in fitted.whole.items()}
+    made = insights(written, taken, curves)
     spark = taken.sparkSession
     schema = tables.INSIGHTS.schema
     # of Arrow, Spark takes rows without a Python worker

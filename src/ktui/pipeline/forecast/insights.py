@@ -24,7 +24,7 @@ from ktui.insights.insights import (
 from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import fit_to_table
-from ktui.pipeline.lake.tables import ETA_ERRORS
+from ktui.pipeline.lake.tables import ETA_ERRORS, MOVES, RUNS, SPANS, WHAT_IF
 from ktui.pipeline.tables.listings import fetch_all
 from ktui.pipeline.tables.moves import rate_of_class
 from ktui.recording.segments import from_wall_ms
@@ -92,30 +92,24 @@ LATEST = 20  # insights have the advice for so many of a cluster's latest runs
 _SPREAD = (0.1, 0.5, 0.9)
 
 
-class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The inputs of insights: tables of the lake, and results computed from them."""
+def insights(
+    written: Mapping[str, DataFrame], steps: DataFrame, curves: Mapping[str, RateCurve]
+) -> list[ClusterInsights]:
+    """Compute the insights of every cluster; only some hundred rows of each are fetched.
 
-    spans: DataFrame
-    moves: DataFrame
-    runs: DataFrame
-    eta_errors: DataFrame
-    what_if: DataFrame
-    curves: Mapping[str, RateCurve]
-    steps: DataFrame  # as returned by `derived.steps`
-
-
-def insights(of: Sources) -> list[ClusterInsights]:
-    """Compute the insights of every cluster; only some hundred rows of each are fetched."""
+    `written` are tables of the lake, by name; `steps` are of `derived.steps`.
+    """
+    spans, moves, runs = (written[each.name] for each in (SPANS, MOVES, RUNS))
     found = fetch_all(
         {
-            "pairs": _pairs(of.spans),
-            "sizes": _sizes(of.moves),
-            "stalls": _stalls(of.spans),
-            "eta": _eta(of.eta_errors),
-            "advice": _advice(of.what_if, of.runs),
-            "rates": _rates(of.moves),
-            "steps": _steps(of.steps),
-            "clusters": _clusters(of.moves, of.runs),
+            "pairs": _pairs(spans),
+            "sizes": _sizes(moves),
+            "stalls": _stalls(spans),
+            "eta": _eta(written[ETA_ERRORS.name]),
+            "advice": _advice(written[WHAT_IF.name], runs),
+            "rates": _rates(moves),
+            "steps": _steps(steps),
+            "clusters": _clusters(moves, runs),
         }
     )
     advice = _by(found["advice"], "began_t", "run_id")
@@ -126,7 +120,11 @@ def insights(of: Sources) -> list[ClusterInsights]:
             lambda row: PairRate(row.leader, row.broker, _spread(row)),
         ),
         _by_cluster("sizes", _by(found["sizes"], "size_class"), _size),
-        _by_cluster("stalls", reversed(_by(found["stalls"], "seconds", "cause")), _stall),
+        _by_cluster(
+            "stalls",
+            reversed(_by(found["stalls"], "seconds", "cause")),
+            lambda row: StallCause(row.cause, row["count"], row.seconds),
+        ),
         _by_cluster("eta", _by(found["eta"], "scope", "decile"), _eta_error),
         _by_cluster("advice", (row for row in advice if row.recommended), _advised),
         _by_cluster(
@@ -134,7 +132,7 @@ def insights(of: Sources) -> list[ClusterInsights]:
             (row for row in advice if not row.recommended),
             lambda row: Withheld(**{name: row[name] for name in _ADVICE}),
         ),
-        _priors(found["rates"], found["steps"], of.curves),
+        _priors(found["rates"], found["steps"], curves),
     ]
     return [_assembled(row, parts) for row in _by(found["clusters"], "cluster_id")]
 
@@ -247,10 +245,6 @@ def _stalls(spans: DataFrame) -> DataFrame:
     each = spans.select("cluster_id", F.inline("stalls"))
     lasted = (F.sum(F.col("ended_t") - F.col("began_t")) / 1000).alias("seconds")
     return each.groupBy("cluster_id", "cause").agg(F.count("*").alias("count"), lasted)
-
-
-def _stall(row: Row) -> StallCause:
-    return StallCause(row.cause, row["count"], row.seconds)
 
 
 def _eta(errors: DataFrame) -> DataFrame:

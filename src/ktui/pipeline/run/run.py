@@ -27,7 +27,6 @@ from ktui.pipeline.lake.files import LakeFiles, ListedFile, LocalFiles, lake_fil
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version, write_grown
 from ktui.pipeline.lake.manifest import NAME as LAKE
 from ktui.pipeline.lake.manifest import Manifest, SegmentRead
-from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.sizing import ends_soon, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
@@ -255,18 +254,6 @@ def _write(
     return Written(written, folds, news.run_ids, news.sessions)
 
 
-def _write_each(
-    version: NewVersion,
-    written: dict[str, DataFrame],
-    made: Iterable[tuple[Table, DataFrame]],
-    tell: OnStep,
-) -> None:
-    for table, rows in made:
-        tell(table.name)
-        version.write(table, rows)
-        written[table.name] = version.written(table)
-
-
 def _replay(
     version: NewVersion,
     sessions: LakeSessions,
@@ -304,7 +291,10 @@ def _write_simulated(
         of_others, of_new = version.table(table), written.tables.get(table.name)
         sources[table.name] = of_others if of_new is None else of_others.unionByName(of_new)
     version.clusters |= new
-    _write_each(version, sources, simulated_tables(sources, asked, folds), tell)
+    for table, rows in simulated_tables(sources, asked, folds):
+        tell(table.name)
+        version.write(table, rows)
+        sources[table.name] = version.written(table)
 
 
 def _digits(segment: SegmentRead) -> str:

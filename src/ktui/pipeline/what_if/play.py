@@ -185,7 +185,10 @@ class PlayableRun(msgspec.Struct):
         return moves_of(
             Plan(tuple(targets)),
             ClusterSnapshot(
-                partitions={p.tp: _state(p) for p in self.planned},
+                partitions={
+                    p.tp: PartitionState(p.tp, p.topic_id, p.original, p.original, _leader(p))
+                    for p in self.planned
+                },
                 brokers={id_: Broker(id_, rack=self.racks.get(id_)) for id_ in brokers},
                 sizes={Replica(p.tp, _leader(p)): p.size for p in self.planned},
             ),
@@ -331,12 +334,6 @@ class _Copies(CopiesOfBothEnds):
         self.most_at_once = max(self.most_at_once, at_once)
         self.most_bytes_s = max(self.most_bytes_s, rate * at_once)
         return rate
-
-
-def _state(planned: events.Planned) -> PartitionState:
-    return PartitionState(
-        planned.tp, planned.topic_id, planned.original, planned.original, _leader(planned)
-    )
 
 
 def _leader(planned: events.Planned) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import msgspec
 
-from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader
@@ -79,7 +78,11 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
     answer = await read_with_log_dirs(reader, None)
     placement, log_dirs = answer.placement, answer.log_dirs
     disks = {broker: disk_of(log_dirs[broker].log_dirs) for broker in sorted(log_dirs)}
-    full = {broker: 0 for broker, dirs in log_dirs.items() if _takes_none(dirs.log_dirs)}
+    full = {
+        broker: 0
+        for broker, dirs in log_dirs.items()
+        if dirs.log_dirs and all(d.error is not None or d.cordoned for d in dirs.log_dirs)
+    }
     layout = Layout(
         partitions=placement.partitions,
         pool=placement.pool,
@@ -94,10 +97,6 @@ async def read_layout(reader: ClusterReader) -> LayoutAnswer:
         disks={b: disk.total for b, disk in disks.items() if disk.total is not None},
     )
     return LayoutAnswer(layout, tuple(answer.failures))
-
-
-def _takes_none(log_dirs: Collection[LogDir]) -> bool:
-    return bool(log_dirs) and all(each.error is not None or each.cordoned for each in log_dirs)
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

@@ -217,14 +217,11 @@ def demote(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan
             draft.leave(tp, before[0] if leads_now else None, why)
             continue
         if leads_now:
-            leader = min(able, key=lambda broker: (_relative(draft, broker), after.index(broker)))
+            share = {each: draft.leads[each] / (draft.layout.weight(each) or 1e-9) for each in able}
+            leader = min(able, key=lambda broker: (share[broker], after.index(broker)))
             after = (leader, *(broker for broker in after if broker != leader))
         draft.reorder(tp, after)
     if not found:
         names = join_named("broker", sorted(last))
         raise CannotMake(f"No partition has a replica on {names} that is not last already.")
     return draft.made()
-
-
-def _relative(draft: Draft, broker: int) -> float:
-    return draft.leads[broker] / (draft.layout.weight(broker) or 1e-9)

@@ -76,7 +76,8 @@ class Search:
         tp, old = self._replicas[place]
         load = self._load(tp)
         self._movable[old] -= load
-        for new in sorted(self._targets, key=lambda each: (self._room(each), each), reverse=True):
+        room = {new: self._bands[new].high - self._loads[new] for new in self._targets}
+        for new in sorted(room, key=lambda each: (room[each], each), reverse=True):
             if self._fits(tp, old, new):
                 self._shift(tp, old, new)
                 self._moves.append((tp, old, new))
@@ -85,9 +86,6 @@ class Search:
                 self._shift(tp, new, old)
         self._search(place + 1, copied)
         self._movable[old] += load
-
-    def _room(self, broker: int) -> float:
-        return self._bands[broker].high - self._loads[broker]
 
     def _shift(self, tp: TopicPartition, old: int, new: int) -> None:
         load = self._load(tp)

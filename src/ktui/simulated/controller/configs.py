@@ -157,7 +157,12 @@ class Configs:
         rules: VersionRules,
         registered: Container[int] | None = None,
     ) -> None:
-        self._static = {**spec.broker_configs, **_settings_in(spec)}
+        self._static = {
+            **spec.broker_configs,
+            schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
+            schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
+            schema.LAG_TIME: str(int(spec.lag_time_max_s * 1_000)),
+        }
         self._brokers = {str(broker.id): broker for broker in spec.brokers}
         self._registered = [b.id for b in spec.brokers] if registered is None else registered
         self._topics = topics
@@ -192,8 +197,6 @@ class Configs:
         return WriteResult(Verdict.ACCEPTED)
 
     def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> ConfigValues:
-        if len({change.key for change in changes}) < len(changes):
-            raise ConfigRefused(KafkaError.INVALID_REQUEST, "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
             new = apply_changes(self.of(resource), changes, schema.TOPIC)
             self._check_topic(new)
@@ -355,14 +358,6 @@ def _check_broker(values: Mapping[str, str]) -> None:
     for key, value in values.items():
         if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
             raise ConfigRefused(KafkaError.INVALID_REQUEST, problem)
-
-
-def _settings_in(spec: ClusterSpec) -> ConfigValues:
-    return {
-        schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
-        schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
-        schema.LAG_TIME: str(int(spec.lag_time_max_s * 1_000)),
-    }
 
 
 def _as_reported(name: str, value: str) -> str:

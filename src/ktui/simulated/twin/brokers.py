@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ktui.cluster.broker import LogDir, all_cordoned
-from ktui.cluster.ports import ClusterReader, ConfigResource, ConfigSource, Setting
+from ktui.cluster.ports import ClusterReader, ConfigSource, Setting
 from ktui.cluster.settings import (
     CORDONED,
     EVERY,
@@ -102,7 +102,8 @@ async def read_settings(
             f"brokers differ in {', '.join(differing)}; the twin's brokers all have the most "
             "common value"
         )
-    own = {topic: _of_topic(found) for topic, found in _by_name(of_topics.settings).items()}
+    by_topic = {each.name: of_topics.settings[each] for each in sorted(of_topics.settings)}
+    own = {topic: _of_topic(found) for topic, found in by_topic.items()}
     if any(values.get(schema.TIERED) == "true" for values in own.values()):
         shared = {**shared, schema.TIERING: "true"}
     return TwinSettings(
@@ -114,12 +115,6 @@ async def read_settings(
         all_brokers=shared,
         notes=tuple(notes),
     )
-
-
-def _by_name(
-    found: Mapping[ConfigResource, Mapping[str, Setting]],
-) -> dict[str, Mapping[str, Setting]]:
-    return {resource.name: found[resource] for resource in sorted(found)}
 
 
 def _of_topic(found: Mapping[str, Setting]) -> dict[str, str]:

@@ -107,7 +107,8 @@ class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
 
 def topic_spec(read: TopicRead, answer: PlacementAnswer) -> TopicSpec:
     """Return a topic as a simulated cluster can begin with it."""
-    sizes = tuple(_known(answer.leading_size(state)) for state in read.states)
+    known = (answer.leading_size(state) for state in read.states)
+    sizes = tuple(UNKNOWN_BYTES if size is None else size for size in known)
     inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in read.inbound)
     alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
     spec = TopicSpec(
@@ -183,7 +184,3 @@ def _held(state: PartitionState, broker: int, size: int, answer: PlacementAnswer
     if broker not in answer.online:
         return size if broker in state.original else 0
     return min(size, answer.size(state.tp, broker) or 0)
-
-
-def _known(size: int | None) -> int:
-    return UNKNOWN_BYTES if size is None else size

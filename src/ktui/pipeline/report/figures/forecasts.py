@@ -332,11 +332,7 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
         words.append(f"Predicted from other runs only, it is off by {abs(off[0]):.0%}.")
-    if assumed := _assumed(tried):
+    shown = (one.assumed or () for one in tried if one.foretold)
+    if assumed := dict.fromkeys(what for each in shown for what in each):
         words.append(f"Assumed, as no recording shows it: {'; '.join(assumed)}.")
     return " ".join(words)
-
-
-def _assumed(tried: Sequence[WhatIf]) -> Sequence[str]:
-    shown = (one for one in tried if one.foretold)
-    return list(dict.fromkeys(what for one in shown for what in one.assumed or ()))
