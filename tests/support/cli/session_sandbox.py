@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ktui.cli.doctor.findings import DoctorFinding, good
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.permissions import Permissions
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.host.client import RunClient
@@ -17,9 +22,11 @@ from ktui.execution.host.ownership import CancelGateFile, Holder, Ownership, own
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
+from ktui.kafka.capabilities import BrokerAbilities
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.layout import OutsideEvent, TopicSpec
+from support.cli.call_ktui import NamedCluster
 from support.cli.golden_runs import kinds
 from support.cli.start_sandbox import PlanSandbox, StartSandbox, cluster
 from support.golden import Acts
@@ -28,6 +35,7 @@ from support.simulated.moving_clusters import Replicas, a_cluster, move, wait
 
 _CLOCKED = (
     "ktui.cli.alter.command",
+    "ktui.cli.doctor.command",
     "ktui.cli.doctor.throttles",
     "ktui.cli.output.cluster_facts",
     "ktui.cli.run.status",
@@ -53,13 +61,21 @@ class SessionSandbox(StartSandbox):
         }
         self.fixed = {str(folder): "FOLDER"}
         self._owned: dict[str, Ownership] = {}
-        self._not_granted: list[tuple[str, str]] = []
+        self.not_granted: list[tuple[str, str]] = []
         self._context: dict[str, Any] = {}
         super().__init__(folder, monkeypatch, PlanSandbox(folder, monkeypatch))
         monkeypatch.chdir(folder)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._start)
         answer = Answer(accepted=True, words="in force")
         monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
+        monkeypatch.setattr("ktui.cli.doctor.command.check_connection", _connected)
+        monkeypatch.setattr("ktui.cli.doctor.command.Capabilities", lambda _: _Capabilities(self))
+        monkeypatch.setattr(
+            NamedCluster,
+            "connection",
+            SimpleNamespace(bootstrap_servers=["b1:9092"]),
+            raising=False,
+        )
         for module in _CLOCKED:
             monkeypatch.setattr(f"{module}.SystemClock", lambda: self.simulated.clock)
 
@@ -91,7 +107,7 @@ class SessionSandbox(StartSandbox):
 
     def again(self) -> None:
         """Let the cluster be used with the present context and permissions."""
-        self.cluster(self.simulated, not_granted=self._not_granted, **self._context)
+        self.cluster(self.simulated, not_granted=self.not_granted, **self._context)
 
     def use(self, *words: str) -> None:
         """Use a new cluster without runs: topics as `orders:1,2,3;2,3,1`, settings and fields."""
@@ -124,7 +140,7 @@ class SessionSandbox(StartSandbox):
 
     def _reset(self) -> None:
         self.close()
-        self._not_granted, self._context = [], {}
+        self.not_granted, self._context = [], {}
         for run in self.state.run_dirs():
             shutil.rmtree(run.path)
 
@@ -134,12 +150,19 @@ class SessionSandbox(StartSandbox):
         self.again()
 
     def lacks(self, resource: str, *operations: str) -> None:
-        self._not_granted += [(resource, each) for each in operations]
+        self.not_granted += [(resource, each) for each in operations]
         self.again()
 
     def do(self, event: OutsideEvent, seconds: float = 1.0) -> None:
         self.simulated.do(event)
         wait(self.simulated, seconds)
+
+    def comes_back_behind(self, broker: int) -> None:
+        """Let a broker miss messages of orders-0 and orders-1 while it is down."""
+        self.do(layout.Kill(broker), 30.0)
+        for partition in (0, 1):
+            self.simulated.do(layout.Append(TopicPartition("orders", partition), 1_000_000))
+        self.do(layout.Start(broker), 20.0)
 
     def set(self, scope: str, name: str, key: str, value: str) -> None:
         """Let somebody set something."""
@@ -181,6 +204,33 @@ def commands(state: StateDir) -> dict[str, str]:
     return asked
 
 
+async def _connected(_connection: object) -> list[DoctorFinding]:
+    return [good("both clients connect")]
+
+
+class _Capabilities:
+    """What the doctor asks a cluster beside its reader."""
+
+    def __init__(self, sandbox: SessionSandbox) -> None:
+        self._sandbox = sandbox
+
+    async def brokers(self) -> list[BrokerAbilities]:
+        return [BrokerAbilities(broker, "4.3") for broker in self._sandbox.simulated.machines]
+
+    async def permissions(self) -> Permissions:
+        topics = self._sandbox.simulated.controller.topics
+        return await NamedCluster(
+            reader=self._sandbox.simulated.reader, not_granted=frozenset(self._sandbox.not_granted)
+        ).permissions(topics)
+
+    async def visible_topics(self, names: Collection[str] | None) -> Collection[str]:
+        known = {*self._sandbox.simulated.controller.topics}
+        return known if names is None else known & {*names}
+
+    async def aclose(self) -> None:
+        pass
+
+
 def _fields(event: Any) -> dict[str, Any]:
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
@@ -213,6 +263,9 @@ ACTS: Acts = {
     "move": lambda sandbox, name, to: sandbox.do(move(name, *_numbers(to))),
     "topic": _topic,
     "delete": lambda sandbox, name: sandbox.do(layout.DeleteTopic(name)),
+    "behind": lambda sandbox, broker: sandbox.comes_back_behind(int(broker)),
+    "hang": lambda sandbox, broker: sandbox.do(layout.Hang(int(broker))),
+    "offline": lambda sandbox, broker, path: sandbox.do(layout.FailLogDir(int(broker), path)),
     "deny": lambda sandbox, call: sandbox.do(layout.Deny(call)),
     "down": lambda sandbox, broker: sandbox.do(layout.Kill(int(broker)), 30.0),
     "disk-left": lambda sandbox, broker, left: sandbox.do(

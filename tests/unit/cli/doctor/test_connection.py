@@ -164,12 +164,6 @@ def test_the_doctor_warns_of_a_readable_private_key_named_by_any_setting(
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
 
-def test_brokers_of_one_tested_release_are_good() -> None:
-    found = judge_abilities([BrokerAbilities(1, "4.3"), BrokerAbilities(2, "4.3")])
-
-    assert {finding.level for finding in found} == {Level.GOOD}
-
-
 @pytest.mark.parametrize(
     ("known", "level"),
     [
@@ -229,25 +223,6 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
     assert [f.what.partition(" (")[0] for f in found] == [
         "broker 3: asking for versions: no answer in time"
     ]
-
-
-def test_full_permissions_are_good() -> None:
-    (found,) = judge_permissions(Permissions(EVERYTHING, {"orders": EVERYTHING}))
-
-    assert found.level is Level.GOOD
-
-
-def test_a_missing_read_is_a_warning_and_a_missing_write_only_a_note() -> None:
-    reads = EVERYTHING - {"Alter"}
-
-    (alter,) = judge_permissions(Permissions(reads, {"orders": EVERYTHING}))
-    (describe,) = judge_permissions(Permissions(EVERYTHING, {"orders": EVERYTHING - {"Describe"}}))
-
-    assert alter.level is Level.NOTE
-    assert "Alter on the cluster is not granted" in alter.what
-    assert describe.level is Level.WARNING
-    assert "Describe on topic orders is not granted" in describe.what
-    assert "kafka-acls" in describe.fix
 
 
 def test_seeing_no_topic_is_noted_with_the_permission_that_may_be_missing() -> None:
