@@ -205,6 +205,17 @@ def kinds() -> dict[str, list[AnyRunEvent]]:
     dropped = msgspec.structs.replace(over(0), replicas=(1, 2, 4))
     of_four: dict[str, list[AnyRunEvent]] = {
         "begun": [],
+        "moving": [step(0), accepted(0)],
+        "in-the-middle": [
+            *(step(0), accepted(0), _entered(0, State.DONE), step(1), accepted(1)),
+            *(_entered(2, State.FAILED), _entered(3, State.TOPIC_GONE)),
+        ],
+        "all-done": [*(_entered(n, State.DONE) for n in range(4)), ended(4)],
+        "one-failed": [
+            *(_entered(n, State.DONE) for n in range(3)),
+            *(_entered(3, State.FAILED, "refused 5 times"), ended(3)),
+        ],
+        "topics-gone": [_entered(n, State.TOPIC_GONE) for n in range(4)],
         "left": [left],
         "unowned": [Owned(pid=1, host="ops1", user="ada", ownership_off=True)],
         "paused": paused,

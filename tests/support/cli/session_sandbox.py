@@ -61,6 +61,7 @@ class SessionSandbox(StartSandbox):
         }
         self.fixed = {str(folder): "FOLDER"}
         self._owned: dict[str, Ownership] = {}
+        self._given: set[str] = set()
         self.not_granted: list[tuple[str, str]] = []
         self._context: dict[str, Any] = {}
         super().__init__(folder, monkeypatch, PlanSandbox(folder, monkeypatch))
@@ -85,7 +86,8 @@ class SessionSandbox(StartSandbox):
         super().cluster(cluster, **more)
 
     def _start(self, run: RunDir, arguments: list[str]) -> None:
-        shutil.rmtree(run.path)
+        if run.name not in self._given:
+            shutil.rmtree(run.path)
         raise RunProblem(f"an engine starts here: {' '.join(arguments)}")
 
     @property
@@ -177,6 +179,7 @@ class SessionSandbox(StartSandbox):
 
     def run(self, name: str, kind: str, cluster_id: str = "") -> None:
         """Write the journal of a run on this cluster, or on another one."""
+        self._given.add(name)
         begun, *more = kinds()[kind]
         fields = {"cluster_id": cluster_id or self.cluster_id, "connection": {"context": "prod"}}
         begun = type(begun)(**{**_fields(begun), **fields})

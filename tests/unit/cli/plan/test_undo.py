@@ -25,7 +25,7 @@ from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_sandbox import PlanSandbox, StartSandbox, answer
-from support.journals.journals import a_start, accepted, over, started, step, written
+from support.journals.journals import a_start, over, started, step, written
 from support.journals.journals import planned as journals_planned
 from support.runs.engine_runs import PlannedRun
 from support.simulated.moving_clusters import Replicas, a_cluster, move, tp
@@ -123,24 +123,6 @@ def remaining(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ())
     return CliRunner().invoke(ktui, words)
 
 
-MIDDLE = (
-    step(0), accepted(0), entered(0, State.DONE), step(1), accepted(1),
-    entered(2, State.FAILED), entered(3, State.TOPIC_GONE),
-)  # fmt: skip
-
-
-def test_plan_remaining_prints_a_plan_of_the_unfinished_partitions(here: StateDir) -> None:
-    done = remaining(here, *MIDDLE)
-
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {
-        "version": 1,
-        "partitions": [
-            {"topic": "orders", "partition": n, "replicas": [1, 2, 4]} for n in (1, 2, 4)
-        ],
-    }
-
-
 def test_plan_remaining_includes_stopped_and_rolled_back_partitions(here: StateDir) -> None:
     both = tuple(TopicPartition("orders", n) for n in (0, 1))
     events = (
@@ -151,21 +133,6 @@ def test_plan_remaining_includes_stopped_and_rolled_back_partitions(here: StateD
     done = remaining(here, *events)
 
     assert [each["partition"] for each in json.loads(done.stdout)["partitions"]] == [0, 1]
-
-
-def test_plan_remaining_writes_the_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
-    done = remaining(here, *MIDDLE, options=("--output", str(tmp_path / "rest.json")))
-
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert [t.partition for t in read_plan(tmp_path / "rest.json").partitions] == [1, 2, 4]
-    assert "3 partitions" in done.stderr
-
-
-def test_plan_remaining_of_a_finished_run_is_refused(here: StateDir) -> None:
-    done = remaining(here, *(entered(n, State.DONE) for n in range(5)))
-
-    assert isinstance(done.exception, RunRefused)
-    assert "nothing is left of run drain" in str(done.exception)
 
 
 def rollback(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:
@@ -194,32 +161,6 @@ def test_plan_rollback_lists_the_original_replicas_in_their_order(here: StateDir
         "version": 1,
         "partitions": [entry(0, [1, 2, 3]), entry(1, [3, 2, 1]), entry(2, [1, 2, 3])],
     }
-
-
-def test_plan_rollback_writes_a_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
-    result = rollback(here, options=("-o", str(tmp_path / "back.json")))
-
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "3 partitions" in result.stderr
-    plan = read_plan(tmp_path / "back.json")
-    assert [target.replicas for target in plan.partitions] == [(1, 2, 3)] * 3
-
-
-def test_plan_rollback_leaves_out_partitions_of_deleted_topics(here: StateDir) -> None:
-    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
-
-    some = json.loads(rollback(here, gone[1]).stdout)["partitions"]
-
-    assert [each["partition"] for each in some] == [0, 2]
-
-
-def test_plan_rollback_without_a_partition_left_is_refused(here: StateDir) -> None:
-    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
-
-    result = rollback(here, *gone)
-
-    assert isinstance(result.exception, RunRefused)
-    assert "run drain has no partition to roll back" in str(result.exception)
 
 
 class Spawned(Exception):

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem
 from ktui.execution.host import client
-from ktui.execution.host.ownership import CancelGateFile, own_run
+from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import Add, Answer
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from support.cli.start_sandbox import StartSandbox, found
+from support.cli.start_sandbox import StartSandbox
 from support.golden import ESTIMATED, Golden
 from support.journals.journals import ended, owned, started, step, written
 from support.simulated.moving_clusters import Replicas, a_cluster
@@ -66,11 +66,6 @@ class AddSandbox:
         words = ["add", "drain", plan, "--state-dir", str(self.sandbox.state.path), *options]
         return CliRunner().invoke(ktui, words)
 
-    def as_json(self, *options: str, exit_code: int = 0, **targets: Replicas) -> Any:
-        result = self.add(*options, "--json", **targets)
-        assert result.exit_code == exit_code, result.output
-        return json.loads(result.stdout)
-
     @property
     def asked(self) -> list[Add]:
         with Journal.open(self.run.journal, SystemClock(), read_only=True) as journal:
@@ -96,42 +91,10 @@ def live(abandoned: AddSandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Add
         yield abandoned
 
 
-def test_ktui_add_asks_for_the_whole_plan_with_facts_from_the_cluster(live: AddSandbox) -> None:
-    result = live.add(audit_0=(4, 2, 3), orders_1=(5, 2, 3))
-
-    assert result.exit_code == 0, result.output
-    assert "run drain: done as asked" in result.stdout
-    (asked,) = live.asked
-    assert (asked.plan, asked.on_conflict) == ("plan.json", OnConflict.ROLLBACK)
-    assert [(each.topic, each.target, each.original) for each in asked.partitions] == [
-        ("audit", (4, 2, 3), THREE),
-        ("orders", (5, 2, 3), THREE),
-    ]
-    assert all(each.topic_id and each.size for each in asked.partitions)
-
-
 def test_on_conflict_is_sent_with_the_added_plan(live: AddSandbox) -> None:
     live.add("--on-conflict", "retarget", orders_0=(5, 2, 3))
 
     assert live.asked[0].on_conflict is OnConflict.RETARGET
-
-
-def test_a_plan_with_a_problem_is_refused_with_its_place_and_not_added(live: AddSandbox) -> None:
-    refused = live.add(audit_0=(4, 2, 3), ordrs_0=(4, 2, 3))
-
-    assert refused.exit_code == 2
-    assert "plan.json:3:12: problem: the cluster has no topic ordrs" in refused.stderr
-    assert "the plan was not added" in refused.stderr
-    assert not live.asked
-
-
-def test_an_added_change_of_the_replication_factor_needs_its_option(live: AddSandbox) -> None:
-    refused = live.add(audit_0=(4, 2, 3, 5))
-
-    assert refused.exit_code == 2
-    assert "--allow-replication-factor-change" in refused.stderr
-    assert live.add("--allow-replication-factor-change", audit_0=(4, 2, 3, 5)).exit_code == 0
-    assert len(live.asked) == 1
 
 
 def test_a_partition_the_run_moves_is_not_reported_as_moved_by_someone_else(
@@ -147,63 +110,6 @@ def test_a_partition_the_run_moves_is_not_reported_as_moved_by_someone_else(
     assert "replication factor" not in added.stderr
 
 
-def test_adding_a_partition_that_someone_else_moves_warns(live: AddSandbox) -> None:
-    live.sandbox.cluster(a_cluster({"orders": [THREE], "audit": [THREE]}, moving=["audit-0"]))
-
-    added = live.add(audit_0=(5, 2, 3))
-
-    assert "warning: someone else is reassigning audit-0" in added.stderr
-
-
-def test_adding_targets_that_the_run_already_has_does_nothing(live: AddSandbox) -> None:
-    idle = live.add(orders_0=(1, 2, 4), orders_1=(1, 2, 4))
-
-    assert idle.exit_code == 0
-    assert "nothing to do: 2 are at that target or on the way there already" in idle.stderr
-    assert not live.asked
-
-
-def test_adding_only_conflicts_that_keep_their_target_does_nothing(live: AddSandbox) -> None:
-    idle = live.as_json("--on-conflict", "keep", orders_0=(5, 2, 3))
-
-    assert idle["answer"] is None
-    assert idle["counts"]["keep"] == 1
-    assert not live.asked
-
-
-def test_a_dry_run_of_add_lists_the_fate_of_each_partition_and_asks_for_nothing(
-    live: AddSandbox,
-) -> None:
-    result = live.add("--dry-run", audit_0=(4, 2, 3), orders_0=(5, 2, 3), orders_1=(1, 2, 4))
-
-    assert result.exit_code == 0, result.output
-    assert (
-        "in run drain: 1 joins the queue, 1 is rolled back first, then queued, 1 is at that target "
-        "or on the way there already\n"
-        "  orders-0  roll back: 1,2,4 in the run, 5,2,3 in the plan\n"
-    ) in result.stdout
-    assert result.stdout.endswith("Nothing was changed.\n")
-    assert not live.asked
-
-
-def test_json_of_a_dry_run_of_add_has_the_fate_of_each_partition(live: AddSandbox) -> None:
-    result = live.as_json(
-        "--dry-run", "--on-conflict", "retarget", audit_0=(4, 2, 3), orders_0=(5, 2, 3)
-    )
-
-    assert result["schema_version"] == 1
-    assert (result["run"], result["on_conflict"]) == ("drain", "retarget")
-    assert result["counts"] == {
-        "new": 1, "again": 0, "instead": 0, "roll back": 0, "retarget": 1, "keep": 0, "same": 0,
-    }  # fmt: skip
-    assert result["joinings"][1] == {
-        "topic": "orders", "partition": 0, "joining": "retarget", "state": "adding",
-        "target": [5, 2, 3], "run_target": [1, 2, 4],
-    }  # fmt: skip
-    assert result["how_long"]["batches"] > 0
-    assert not live.asked
-
-
 def test_a_dry_run_of_add_prints_the_preview_of_a_check_and_what_becomes_of_each_partition(
     live: AddSandbox, golden: Golden
 ) -> None:
@@ -211,53 +117,6 @@ def test_a_dry_run_of_add_prints_the_preview_of_a_check_and_what_becomes_of_each
 
     path = json.loads(result.stdout)["plan"]
     golden.check_json("add", result.stdout.replace(path, "plan.json"), **ESTIMATED)
-
-
-def test_json_of_add_has_the_answer_of_the_run(live: AddSandbox) -> None:
-    result = live.as_json(audit_0=(4, 2, 3))
-
-    assert result["answer"]["accepted"] is True
-    assert result["answer"]["words"] == "done as asked"
-    assert found(result, "problem") == []
-
-
-def test_adding_to_an_ended_run_is_refused_with_the_start_command(abandoned: AddSandbox) -> None:
-    abandoned.write(ended(2))
-
-    refused = abandoned.add(audit_0=(4, 2, 3)).exception
-
-    assert isinstance(refused, BadInput)
-    assert "run drain has ended. Start the plan as a run of its own: ktui start " in str(refused)
-
-
-def test_a_run_without_an_engine_must_be_resumed_first(abandoned: AddSandbox) -> None:
-    refused = abandoned.add(audit_0=(4, 2, 3)).exception
-
-    assert isinstance(refused, BadInput)
-    assert "run drain has no engine" in str(refused)
-    assert str(refused).endswith("ktui resume drain")
-    assert not abandoned.asked
-
-
-def test_a_shut_cancel_gate_refuses_an_added_plan(live: AddSandbox) -> None:
-    gate = CancelGateFile(live.sandbox.state, live.sandbox.cluster_id)
-    gate.shut(SystemClock().now(), "ada@ops1 (7)", "stop all of run drain")
-
-    refused = live.add(audit_0=(4, 2, 3)).exception
-
-    assert isinstance(refused, RunRefused)
-    assert "ada@ops1 (7)" in str(refused)
-    assert "ktui cancel drain --remove-cancel" in str(refused)
-    assert not live.asked
-
-
-def test_adding_on_another_cluster_is_refused(live: AddSandbox) -> None:
-    live.sandbox.cluster(a_cluster({"audit": [THREE]}, name="other"))
-
-    refused = live.add(audit_0=(4, 2, 3)).exception
-
-    assert isinstance(refused, RunRefused)
-    assert "is cluster other, but the run belongs to cluster" in str(refused)
 
 
 def test_adding_to_a_run_that_ends_before_it_answers_is_refused_as_ended(
@@ -382,14 +241,3 @@ def test_adding_to_a_run_without_a_throttle_needs_no_permission_to_set_one(
     live.lacks(("cluster", "AlterConfigs"))
 
     assert live.add(audit_0=(4, 2, 3)).exit_code == 0
-
-
-def test_a_permission_missing_for_another_principal_is_only_a_warning(
-    live: AddSandbox,
-) -> None:
-    live.lacks(("cluster", "Alter"))
-
-    result = live.add("--bootstrap-server", "elsewhere:9092", audit_0=(4, 2, 3))
-
-    assert result.exit_code == 0
-    assert "warning: Alter on the cluster is not granted" in result.stderr

@@ -146,26 +146,6 @@ def test_ktui_resume_warns_of_unverified_tls(sandbox: StartSandbox) -> None:
     assert isinstance(resumed.exception, Spawned)
 
 
-def test_resuming_on_another_cluster_is_refused_with_both_clusters_named(
-    sandbox: StartSandbox,
-) -> None:
-    sandbox.run(cluster_id="elsewhere", context="prod")
-
-    error = sandbox.resume().exception
-
-    assert isinstance(error, RunRefused)
-    assert "prod is cluster simulated, but the run belongs to cluster elsewhere" in str(error)
-    assert sandbox.arguments == []
-
-
-def test_resuming_a_live_run_is_refused_with_its_owner(sandbox: StartSandbox) -> None:
-    with own_run(sandbox.run(context="prod")) as owned:
-        error = sandbox.resume().exception
-
-    assert isinstance(error, RunRefused)
-    assert f"run drain is owned by {owned.holder}" in str(error)
-
-
 def test_of_two_concurrent_resumes_one_is_refused_with_the_owner(
     sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,20 +163,6 @@ def test_of_two_concurrent_resumes_one_is_refused_with_the_owner(
     owned[0].release()
 
 
-@pytest.mark.parametrize(("last", "code"), [(State.DONE, 0), (State.FAILED, 3)])
-def test_resuming_an_ended_run_exits_with_its_outcome(
-    sandbox: StartSandbox, last: State, code: int
-) -> None:
-    first = StateEntered(topic="orders", partition=0, state=State.DONE)
-    sandbox.run(first, StateEntered(topic="orders", partition=1, state=last), Ended(counts={}))
-
-    result = sandbox.resume()
-
-    assert result.exit_code == code
-    assert "run drain has ended" in result.stderr
-    assert sandbox.chosen == []
-
-
 def test_an_ended_run_with_a_pending_rollback_can_be_resumed(sandbox: StartSandbox) -> None:
     moved = [event for n in range(2) for event in (step(n), over(n))]
     done = [StateEntered(topic="orders", partition=n, state=State.DONE) for n in range(2)]
@@ -209,13 +175,6 @@ def test_an_ended_run_with_a_pending_rollback_can_be_resumed(sandbox: StartSandb
     assert isinstance(sandbox.resume().exception, Spawned)
 
 
-def test_a_read_only_context_refuses_a_resume(sandbox: StartSandbox) -> None:
-    sandbox.run(context="prod")
-    sandbox.context = Context(read_only=True)
-
-    assert "context prod is read_only" in str(sandbox.resume().exception)
-
-
 def test_a_run_whose_start_was_cut_off_is_not_resumed(sandbox: StartSandbox) -> None:
     run = sandbox.state.create_run("drain")
     written(run.journal, []).close()
@@ -224,12 +183,6 @@ def test_a_run_whose_start_was_cut_off_is_not_resumed(sandbox: StartSandbox) -> 
 
     assert isinstance(error, RunProblem)
     assert "the start of the run was cut off, and nothing was sent" in str(error)
-
-
-def test_resuming_an_unknown_run_is_refused_with_a_similar_name(sandbox: StartSandbox) -> None:
-    sandbox.run()
-
-    assert "did you mean 'drain'?" in str(sandbox.resume(name="drian").exception)
 
 
 def test_an_engine_is_started_with_the_names_and_absolute_paths_of_its_cluster(
@@ -266,13 +219,3 @@ def test_the_resume_command_names_a_state_directory_that_is_not_the_default(
     assert resume_command(StateDir(tmp_path / "a b"), "drain") == (
         f"ktui resume drain --state-dir '{tmp_path / 'a b'}'"
     )
-
-
-def test_a_resumed_run_keeps_its_recording_option_unless_overridden(sandbox: StartSandbox) -> None:
-    sandbox.run(context="prod")
-
-    assert isinstance(sandbox.resume().exception, Spawned)
-    assert not {"--record", "--no-record"} & set(sandbox.arguments)
-
-    assert isinstance(sandbox.resume("--no-record").exception, Spawned)
-    assert sandbox.arguments[-1] == "--no-record"
