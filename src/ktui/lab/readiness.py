@@ -11,9 +11,17 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import nodes
-from ktui.lab import security as certificates
 from ktui.lab.layout import HOST, Lab, LabError, Node, ProgressReport, Security, WrongInput
-from ktui.lab.security import ADMIN, SCRAM, SCRAM_MODULE, USERS, login, render
+from ktui.lab.security import (
+    ADMIN,
+    SCRAM,
+    SCRAM_MODULE,
+    USERS,
+    authority_file,
+    identity_file,
+    login,
+    render,
+)
 
 
 def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
@@ -23,12 +31,12 @@ def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
     security = lab.layout.security
     settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
     if security.encrypted:
-        settings["ssl.ca.location"] = str(certificates.authority_file(lab.certificates))
+        settings["ssl.ca.location"] = str(authority_file(lab.certificates))
     if security.by_password:
         password = lab.layout.passwords[user]
         settings |= {"sasl.mechanism": SCRAM, "sasl.username": user, "sasl.password": password}
     elif security is Security.SSL:
-        identity = str(certificates.identity_file(lab.certificates, user))
+        identity = str(identity_file(lab.certificates, user))
         settings |= {"ssl.certificate.location": identity, "ssl.key.location": identity}
     return settings
 
@@ -46,11 +54,11 @@ def _java(lab: Lab, user: str) -> dict[str, str]:
     security = lab.layout.security
     settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
     if security.encrypted:
-        settings |= _store("truststore", str(certificates.authority_file(lab.certificates)))
+        settings |= _store("truststore", str(authority_file(lab.certificates)))
     if security.by_password:
         settings |= {"sasl.mechanism": SCRAM, "sasl.jaas.config": login(SCRAM_MODULE, user, lab)}
     elif security is Security.SSL:
-        settings |= _store("keystore", str(certificates.identity_file(lab.certificates, user)))
+        settings |= _store("keystore", str(identity_file(lab.certificates, user)))
     return settings
 
 

@@ -16,9 +16,6 @@ from types import FrameType
 import msgspec
 
 from ktui.lab import layout, nodes, readiness, security
-from ktui.lab import security as certificates
-from ktui.lab import security as properties
-from ktui.lab import security as users
 from ktui.lab.java import (
     RECORD_FLAG,
     Java,
@@ -197,7 +194,7 @@ def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
         class_archive=str(archive) if archive else None,
         nodes=(*controllers, *brokers),
         log_dirs=request.log_dirs,
-        passwords=users.new_passwords() if request.security.by_password else {},
+        passwords=security.new_passwords() if request.security.by_password else {},
         settings=request.settings,
     )
     lab = Lab(folder, facts)
@@ -226,7 +223,7 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     _write_files(lab, report)
     count = sum(len(lab.log_dirs(node)) for node in lab.layout.nodes)
     report(f"formatting {count} log dirs")
-    nodes.format_all(lab, users.scram_credentials(lab))
+    nodes.format_all(lab, security.scram_credentials(lab))
     archive = Path(lab.layout.class_archive) if lab.layout.class_archive else None
     to_record = archive if archive and not archive.exists() else None
     report(f"starting the controller and {lab.size}")
@@ -235,7 +232,7 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     asyncio.run(wait_until_ready(lab, connect, report))
     if lab.layout.security is not Security.PLAINTEXT:
         report("granting the viewer its permissions")
-        users.grant_viewer(lab, lab.client_file(users.ADMIN))
+        security.grant_viewer(lab, lab.client_file(security.ADMIN))
     if to_record:
         report("recording a class archive: the next start takes half the time")
         record_archive(pids[1], lab.layout.java, to_record)
@@ -247,11 +244,11 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
 def _write_files(lab: Lab, report: ProgressReport) -> None:
     if lab.layout.security.encrypted:
         report("making certificates")
-        by_certificate = () if lab.layout.security.by_password else users.USERS
-        certificates.make(lab.certificates, lab.layout.java, by_certificate)
+        by_certificate = () if lab.layout.security.by_password else security.USERS
+        security.make(lab.certificates, lab.layout.java, by_certificate)
     secured = security.server_settings(lab)
     for node in lab.layout.nodes:
         lab.home(node).mkdir(mode=0o700)
-        text = properties.render(properties.server_properties(lab, node, secured))
+        text = security.render(security.server_properties(lab, node, secured))
         lab.properties_file(node).write_text(text)
     readiness.write_files(lab)

@@ -219,30 +219,30 @@ NO_THROTTLE = ThrottleRates()
 
 def parse_throttle_rates(text: str) -> ThrottleRates:
     """Parse rates: "50MB", "50MiB/s,3=20MB", "3=none", "none"; without a unit, bytes a second."""
-    every: list[int | None] = []
-    total: list[int | None] = []
+    rates: dict[str, list[int | None]] = {"": [], TOTAL: []}
     objectives: list[Objective | None] = []
     brokers: dict[int, int | None] = {}
     for part in text.split(","):
         name, equals, rate = part.strip().rpartition("=")
-        if name.strip() == SLO:
+        name = name.strip()
+        if name == SLO:
             objectives.append(_objective(rate))
-        elif not equals:
-            every.append(_read(rate))
-        elif name.strip() == TOTAL:
-            total.append(_read(rate))
-        elif not _BROKER.fullmatch(name.strip()):
-            raise ThrottleProblem(f"{name.strip()!r:.40} is not a broker id; {EXPECTED}")
+        elif not equals or name == TOTAL:
+            rates[name].append(_read(rate))
+        elif not _BROKER.fullmatch(name):
+            raise ThrottleProblem(f"{name!r:.40} is not a broker id; {EXPECTED}")
         elif int(name) in brokers:
             raise ThrottleProblem(f"broker {int(name)} is given twice; {EXPECTED}")
         else:
             brokers[int(name)] = _read(rate)
-    if len(every) > 1:
-        raise ThrottleProblem(f"{text!r:.60} has several rates for every broker; {EXPECTED}")
-    if len(total) > 1:
-        raise ThrottleProblem(f"{text!r:.60} has several rates for all brokers; {EXPECTED}")
-    if len(objectives) > 1:
-        raise ThrottleProblem(f"{text!r:.60} has several objectives; {EXPECTED}")
+    every, total = rates.values()
+    for found, what in (
+        (every, "rates for every broker"),
+        (total, "rates for all brokers"),
+        (objectives, "objectives"),
+    ):
+        if len(found) > 1:
+            raise ThrottleProblem(f"{text!r:.60} has several {what}; {EXPECTED}")
     return ThrottleRates(
         every[0] if every else None,
         tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items())),

@@ -61,15 +61,14 @@ class SimulatedWriter:
         return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
     def _refuse_other_factors(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
-        refused = {}
-        for tp, replicas in targets.items():
-            known = self._cluster.controller.get(tp)
-            if replicas is None or known is None:
-                continue
-            refusal = refuse_other_factor(known, replicas)
-            if refusal is not None:
-                refused[tp] = refusal
-        return refused
+        get = self._cluster.controller.get
+        return {
+            tp: refusal
+            for tp, replicas in targets.items()
+            if replicas is not None
+            and (known := get(tp)) is not None
+            and (refusal := refuse_other_factor(known, replicas)) is not None
+        }
 
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
@@ -132,34 +131,30 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,
     ) -> WriteResult:
-        controller = self._cluster.controller
-
-        def create(topics: Sequence[str]) -> Mapping[str, WriteResult]:
-            return {name: controller.create_partitions(name, count, assignment) for name in topics}
-
-        results = await self._in_turn("create_partitions", [topic], create, leaves_within_s)
-        return results[topic]
+        create = self._cluster.controller.create_partitions
+        return await self._one(
+            "create_partitions", lambda: create(topic, count, assignment), leaves_within_s
+        )
 
     async def unregister_broker(
         self, broker: int, *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        def unregister(brokers: Sequence[int]) -> Mapping[int, WriteResult]:
-            return {each: self._cluster.unregister(each) for each in brokers}
-
-        results = await self._in_turn("unregister_broker", [broker], unregister, leaves_within_s)
-        return results[broker]
+        unregister = self._cluster.unregister
+        return await self._one("unregister_broker", lambda: unregister(broker), leaves_within_s)
 
     async def delete_broker_settings(
         self, broker: int, names: Collection[str], *, leaves_within_s: float | None = None
     ) -> WriteResult:
-        resource = broker_resource(broker)
+        resource, configure = broker_resource(broker), self._cluster.configure
         changes = [ConfigChange(resource, name, ConfigOp.DELETE) for name in names]
+        return await self._one(
+            "delete_broker_settings", lambda: configure(changes)[resource], leaves_within_s
+        )
 
-        def delete(_: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
-            return self._cluster.configure(changes)
-
-        call = "delete_broker_settings"
-        return (await self._in_turn(call, [resource], delete, leaves_within_s))[resource]
+    async def _one(
+        self, call: str, act: Callable[[], WriteResult], leaves_within_s: float | None
+    ) -> WriteResult:
+        return (await self._in_turn(call, [call], lambda _: {call: act()}, leaves_within_s))[call]
 
     async def _in_turn(
         self,

@@ -69,21 +69,19 @@ def beyond_evidence(use: SimulatedUse, seen: Evidence) -> Iterator[str]:
     if use.broker_bytes_s > seen.broker_bytes_s * _TOLERANCE:
         taken = as_rate(seen.broker_bytes_s)
         yield f"{as_rate(use.broker_bytes_s)} into a broker, and {taken} at most were recorded"
-    if use.most_at_once > seen.most_at_once:
-        yield (
-            f"{use.most_at_once} at once into a broker, and {seen.most_at_once} at most were "
-            "recorded"
-        )
-    if use.fewest_at_once < seen.fewest_at_once:
-        yield (
-            f"{use.fewest_at_once} at once into a broker, and {seen.fewest_at_once} at least were "
-            "recorded"
-        )
+    for beyond, needed, recorded in (
+        (use.most_at_once > seen.most_at_once, use.most_at_once, f"{seen.most_at_once} at most"),
+        (
+            use.fewest_at_once < seen.fewest_at_once,
+            use.fewest_at_once,
+            f"{seen.fewest_at_once} at least",
+        ),
+    ):
+        if beyond:
+            yield f"{needed} at once into a broker, and {recorded} were recorded"
     if use.partitions > seen.partitions:
-        yield (
-            f"{as_count(use.partitions, 'partition')} at once, and {seen.partitions} at most were "
-            "recorded"
-        )
+        at_once = as_count(use.partitions, "partition")
+        yield f"{at_once} at once, and {seen.partitions} at most were recorded"
 
 
 class HeldOutTests(msgspec.Struct, frozen=True):

@@ -51,10 +51,7 @@ _NEEDED = {
 Handler = Callable[[], object]
 
 
-class _Fields:
-    def __init__(self) -> None:
-        self.at: dict[str, int] = {}
-        self.values: dict[str, object] = {}
+_Found = tuple[dict[str, int], dict[str, object]]  # by key: its offset, and what was read
 
 
 class PlanText:
@@ -90,24 +87,23 @@ class PlanText:
         self._json.complain(at, f"expected {expected}, {_but_found(raw)}")
         return False
 
-    def _fields(self, handlers: Mapping[str, Handler], optional: tuple[str, ...]) -> _Fields:
-        start = self._json.at
-        found = _Fields()
+    def _fields(self, handlers: Mapping[str, Handler], optional: tuple[str, ...]) -> _Found:
+        start, offsets, values = self._json.at, dict[str, int](), dict[str, object]()
         for key, at in self._json.members():
             handler = handlers.get(key)
             if handler is None:
                 self._json.complain(at, _unknown(key[:_COMPARED], tuple(handlers)))
                 self._json.skip()
                 continue
-            if key in found.at:
-                first = self._problems.line(found.at[key])
+            if key in offsets:
+                first = self._problems.line(offsets[key])
                 self._json.complain(at, f'"{key}" is given twice, first on line {first}; keep one')
-            found.at[key] = at
-            found.values[key] = handler()
+            offsets[key] = at
+            values[key] = handler()
         for key in handlers:
-            if key not in found.at and key not in optional:
+            if key not in offsets and key not in optional:
                 self._json.complain(start, f'"{key}" is missing: {_NEEDED[key]}')
-        return found
+        return offsets, values
 
     def _version(self) -> None:
         at, raw = self._scalar()
@@ -132,9 +128,8 @@ class PlanText:
         form = 'an object, {"topic": ..., "partition": ..., "replicas": [...]}'
         if not self._opens("{", form):
             return
-        found = self._fields(self._of_partition, optional=("log_dirs", "original_replicas"))
-        values = found.values
-        self._compare_lengths(values.get("replicas"), values.get("log_dirs"), found.at)
+        offsets, values = self._fields(self._of_partition, ("log_dirs", "original_replicas"))
+        self._compare_lengths(values.get("replicas"), values.get("log_dirs"), offsets)
         key = (values.get("topic"), values.get("partition"))
         if None not in key:
             self._note_duplicate(key, index, at)

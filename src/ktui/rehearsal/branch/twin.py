@@ -35,7 +35,8 @@ from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin, scope_
 def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:
     """Return the settings that were polled, and those that the runs have set elsewhere."""
     topics = {name: dict(_of_topic(config)) for name, config in sorted(seen.topic_configs.items())}
-    brokers = {id_: dict(_of_broker(config)) for id_, config in sorted(seen.broker_configs.items())}
+    configs = sorted(seen.broker_configs.items())
+    brokers = {id_: _settings(config, _OF_BROKER) for id_, config in configs}
     for id_ in sorted(seen.cordoned):
         brokers.setdefault(id_, {})[CORDONED] = EVERY
     for run in runs:
@@ -49,7 +50,8 @@ def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:
                 brokers.setdefault(int(resource.name), {}).setdefault(key, value)
     shared: dict[str, str] = {}
     for config in seen.broker_configs.values():
-        shared |= {key: value for key, value in _of_all(config) if key not in shared}
+        found = _settings(config, _OF_ALL)
+        shared |= {key: value for key, value in found.items() if key not in shared}
     if any(config.tiered for config in seen.topic_configs.values()):
         shared[schema.TIERING] = "true"
     return TwinSettings(topics=topics, brokers=brokers, all_brokers=shared, notes=())
@@ -67,29 +69,25 @@ def _of_topic(config: TopicConfig) -> Iterator[tuple[str, str]]:
         yield FOLLOWER_REPLICAS, config.follower_throttled_replicas
 
 
-def _of_broker(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    for key, rate in (
-        (LEADER_RATE, config.leader_throttle_rate),
-        (FOLLOWER_RATE, config.follower_throttle_rate),
-        (LOG_DIR_RATE, config.log_dir_throttle_rate),
-    ):
-        if rate is not None:
-            yield key, str(rate)
+_OF_BROKER = {
+    LEADER_RATE: "leader_throttle_rate",
+    FOLLOWER_RATE: "follower_throttle_rate",
+    LOG_DIR_RATE: "log_dir_throttle_rate",
+}
+_OF_ALL = {
+    schema.REBALANCE: "auto_leader_rebalance",
+    schema.UNCLEAN: "unclean_leader_election",
+    schema.MIN_ISR: "min_insync_replicas",
+    schema.REBALANCE_INTERVAL: "leader_imbalance_check_interval_s",
+    schema.FETCH_BACKOFF: "fetch_backoff_ms",
+    schema.LAG_TIME: "replica_lag_time_max_ms",
+}
+"""The fields of `BrokerConfig` by the names of settings: of one broker, and the same on all."""
 
 
-def _of_all(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    flags = (
-        (schema.REBALANCE, config.auto_leader_rebalance),
-        (schema.UNCLEAN, config.unclean_leader_election),
-    )
-    yield from ((key, str(flag).lower()) for key, flag in flags if flag is not None)
-    numbers = (
-        (schema.MIN_ISR, config.min_insync_replicas),
-        (schema.REBALANCE_INTERVAL, config.leader_imbalance_check_interval_s),
-        (schema.FETCH_BACKOFF, config.fetch_backoff_ms),
-        (schema.LAG_TIME, config.replica_lag_time_max_ms),
-    )
-    yield from ((key, str(number)) for key, number in numbers if number is not None)
+def _settings(config: BrokerConfig, fields: Mapping[str, str]) -> dict[str, str]:
+    values = {key: getattr(config, field) for key, field in fields.items()}
+    return {key: str(value).lower() for key, value in values.items() if value is not None}
 
 
 _States = Mapping[TopicPartition, PartitionState]

@@ -9,21 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ktui.pacing.limits import NUMBERS, limit_text
 from ktui.pipeline.lake.records import ForecastRecord, ReportFacts, WhatIf, by_key
-from ktui.pipeline.report.figures.figure import (
-    JSON,
-    SAYS,
-    Figure,
-    as_time,
-    axis,
-    breaks,
-    figure,
-    layout,
-    line,
-    rows,
-    thinned,
-    time_axis,
-    without_markup,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
@@ -49,7 +36,7 @@ def eta_figure(facts: ReportFacts) -> Figure | str:
     guesses = sorted(of[run_id], key=lambda guess: guess.t)
     top_s = _top_s(guesses)
     unit, unit_s = next((name, each_s) for name, each_s, from_s in _UNITS if top_s >= from_s)
-    points = breaks(((guess.t, guess) for guess in thinned(guesses)), facts.gaps)
+    points = fig.breaks(((guess.t, guess) for guess in fig.thinned(guesses)), facts.gaps)
     return Figure(
         says=_says(guesses),
         caption=(
@@ -59,8 +46,10 @@ def eta_figure(facts: ReportFacts) -> Figure | str:
             + (f" Of {len(of)} runs, {run_id} is drawn." if len(of) > 1 else "")
         ),
         traces=_traces(points, unit_s),
-        layout=layout(time_axis(facts), axis(f"time left, {unit}", range=[0, top_s / unit_s])),
-        table=rows(
+        layout=fig.layout(
+            fig.time_axis(facts), fig.axis(f"time left, {unit}", range=[0, top_s / unit_s])
+        ),
+        table=fig.rows(
             ("time (UTC)", "predicted", "range", "truth"),
             (
                 (
@@ -69,7 +58,7 @@ def eta_figure(facts: ReportFacts) -> Figure | str:
                     f"{as_duration(g.low_s)} to {as_duration(g.high_s)}",
                     as_duration(g.truth_s),
                 )
-                for g in thinned(guesses, _MOST_ROWS)
+                for g in fig.thinned(guesses, _MOST_ROWS)
             ),
         ),
     )
@@ -85,13 +74,13 @@ def _traces(guesses: _Points, unit_s: int) -> list[JSON]:
             yield t, None if seconds is None else round(seconds / unit_s, 3)
 
     def drawn(name: str, of: _Of, colour: str, dash: str = "solid") -> JSON:
-        return line(name, points(of), {"color": colour, "dash": dash})
+        return fig.line(name, points(of), {"color": colour, "dash": dash})
 
     edge = {"width": 0}
     filled = {"fill": "tonexty", "fillcolor": "var(--range)"}
     return [
-        line("low", points(lambda g: g.low_s), edge, showlegend=False),
-        line("range", points(lambda g: g.high_s), edge, **filled),
+        fig.line("low", points(lambda g: g.low_s), edge, showlegend=False),
+        fig.line("range", points(lambda g: g.high_s), edge, **filled),
         drawn("at the rate of 10 s", lambda g: g.recent_s, "var(--line-3)", "dot"),
         drawn("stretched", lambda g: g.linear_s, "var(--line-4)", "dash"),
         drawn("predicted", lambda g: g.left_s, "var(--line-1)"),
@@ -180,7 +169,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
         layout=_layout(limits, throttles),
         height=len(limits) * _CELL_PX + _TOP_PX + _BOTTOM_PX,
         along_time=False,
-        table=rows(
+        table=fig.rows(
             (
                 "limits",
                 "throttle",
@@ -274,9 +263,9 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         ],
         "texttemplate": "%{text}",
         "customdata": [
-            ["" if c is None else without_markup(" · ".join(_row(c))) for c in r] for r in grid
+            ["" if c is None else fig.without_markup(" · ".join(_row(c))) for c in r] for r in grid
         ],
-        "hovertemplate": SAYS,
+        "hovertemplate": fig.SAYS,
         "hoverongaps": False,
         "colorscale": _SCALE,
         "textfont": {"color": _ON_SCALE},
@@ -295,13 +284,15 @@ def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
     }
     y = {
         "tickvals": list(range(len(limits))),
-        "ticktext": [without_markup(words) for words in limits],
+        "ticktext": [fig.without_markup(words) for words in limits],
         "autorange": "reversed",
         "automargin": True,
     }
     still = {"fixedrange": True, "showgrid": False, "zeroline": False}
     margin = {"l": 56, "r": 12, "t": 40, "b": _BOTTOM_PX}
-    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False, margin=margin)
+    return fig.layout(
+        {**x, **still, "automargin": True}, {**y, **still}, dragmode=False, margin=margin
+    )
 
 
 def _row(one: WhatIf) -> tuple[str, ...]:

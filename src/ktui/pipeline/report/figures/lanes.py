@@ -14,24 +14,8 @@ from ktui.pipeline.lake.records import (
     by_key,
     length,
 )
-from ktui.pipeline.report.figures.figure import (
-    JSON,
-    PATTERNS,
-    SAYS,
-    STATES,
-    UNSEEN,
-    Figure,
-    as_time,
-    axis,
-    figure,
-    lasted,
-    layout,
-    partition_name,
-    rows,
-    short_partition_name,
-    time_axis,
-    without_markup,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.progress.timeline import Cause
 from ktui.quantities import as_count
 
@@ -78,13 +62,13 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
     return {
         "type": "bar",
         "orientation": "h",
-        "name": without_markup(kind.name),
+        "name": fig.without_markup(kind.name),
         "y": [bar.lane for bar in bars],
         "base": [bar.began for bar in bars],
         "x": [max(bar.ended - bar.began, 1) for bar in bars],
         "width": _BAR,
-        "customdata": [without_markup(bar.says) for bar in bars],
-        "hovertemplate": SAYS,
+        "customdata": [fig.without_markup(bar.says) for bar in bars],
+        "hovertemplate": fig.SAYS,
         "marker": {
             "color": kind.colour,
             "line": {"width": 0},
@@ -104,17 +88,17 @@ def _trace(kind: BarKind, bars: Sequence[Bar]) -> JSON:
 
 def lanes_layout(lanes: Sequence[FigureLane], facts: ReportFacts) -> JSON:
     """Return the layout of lanes, the first one on top."""
-    y = axis(
+    y = fig.axis(
         "",
         tickvals=list(range(len(lanes))),
-        ticktext=[without_markup(lane.label) for lane in lanes],
+        ticktext=[fig.without_markup(lane.label) for lane in lanes],
         range=[len(lanes) - 0.5, -0.5],
         tickfont={"size": 11},
         showgrid=False,
         zeroline=False,
         fixedrange=True,
     )
-    return layout(time_axis(facts), y, barmode="overlay", shapes=_bands(lanes))
+    return fig.layout(fig.time_axis(facts), y, barmode="overlay", shapes=_bands(lanes))
 
 
 def lanes_height(lanes: Sequence[FigureLane]) -> int:
@@ -149,8 +133,8 @@ _OF_RUN = (
 _OF_CLUSTER = "One lane a partition, by when it began to move."
 _SEVERAL = " A partition that moved several times has all its moves in one lane."
 _KINDS = [
-    BarKind(UNSEEN, "var(--dim)", "-"),
-    *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items()),
+    BarKind(fig.UNSEEN, "var(--dim)", "-"),
+    *(BarKind(s, c, fig.PATTERNS.get(s, "")) for s, c in fig.STATES.items()),
 ]
 
 
@@ -169,7 +153,7 @@ def moves_figure(facts: ReportFacts) -> Figure | str:
     lanes = [_lane(first[key], batched=batched) for key in shown]
     lane_of = {key: lane for lane, key in enumerate(shown)}
     moving = [
-        _bar(lane_of[key], UNSEEN, move, (move.began, move.began + length(move, end)))
+        _bar(lane_of[key], fig.UNSEEN, move, (move.began, move.began + length(move, end)))
         for key in shown
         for move in of[key]
     ]
@@ -190,14 +174,14 @@ def moves_figure(facts: ReportFacts) -> Figure | str:
         traces=traces(bars, _KINDS),
         layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
-        table=rows(
+        table=fig.rows(
             ("partition", "state", "from (UTC)", "lasted"),
             (
                 (
-                    partition_name(first[shown[bar.lane]]),
+                    fig.partition_name(first[shown[bar.lane]]),
                     bar.kind,
                     as_time(bar.began),
-                    lasted(bar.ended - bar.began),
+                    fig.lasted(bar.ended - bar.began),
                 )
                 for bar in bars
             ),
@@ -218,22 +202,24 @@ def _place(move: MoveRecord, *, batched: bool) -> tuple[int, int, str, int]:
 
 def _lane(move: MoveRecord, *, batched: bool) -> FigureLane:
     if not batched or move.batch is None:
-        return FigureLane(short_partition_name(move))
-    return FigureLane(f"{move.batch} · {short_partition_name(move)}", move.batch)
+        return FigureLane(fig.short_partition_name(move))
+    return FigureLane(f"{move.batch} · {fig.short_partition_name(move)}", move.batch)
 
 
 def _bar(lane: int, kind: str, row: MoveRecord | Interval, when: tuple[int, int]) -> Bar:
-    took = lasted(when[1] - when[0])
-    return Bar(lane, kind, *when, f"{partition_name(row)}: {kind} {took}, from {as_time(when[0])}")
+    took = fig.lasted(when[1] - when[0])
+    return Bar(
+        lane, kind, *when, f"{fig.partition_name(row)}: {kind} {took}, from {as_time(when[0])}"
+    )
 
 
 def _says(slowest: MoveRecord, end: int, partitions: int, lanes: int) -> str:
     those = f"The {lanes:,} slowest of {as_count(partitions, 'partition')}"
     if lanes == partitions:
         those = as_count(partitions, "partition")
-    took = lasted(length(slowest, end))
+    took = fig.lasted(length(slowest, end))
     stalls = f", {as_count(slowest.stalls, 'stall')} in it" if slowest.stalls else ""
-    return f"{those}. The longest move was that of {partition_name(slowest)}: {took}{stalls}."
+    return f"{those}. The longest move was that of {fig.partition_name(slowest)}: {took}{stalls}."
 
 
 MOST = 30
@@ -256,7 +242,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | str:
     longest = facts.stalls[:MOST]
     if not longest:
         return "No move stood still for 30 seconds."
-    names = {one.stall.key: short_partition_name(one.stall) for one in longest}
+    names = {one.stall.key: fig.short_partition_name(one.stall) for one in longest}
     lanes = [FigureLane(name) for name in names.values()]
     bars = [_stalls_bar([*names].index(one.stall.key), one) for one in longest]
     others = len(facts.stalls) - len(longest)
@@ -272,11 +258,11 @@ def stalls_figure(facts: ReportFacts) -> Figure | str:
         traces=traces(bars, _STALLS_KINDS),
         layout=lanes_layout(lanes, facts),
         height=lanes_height(lanes),
-        table=rows(
+        table=fig.rows(
             ("partition", "from (UTC)", "lasted", "cause"),
             (
                 (
-                    partition_name(one.stall),
+                    fig.partition_name(one.stall),
                     as_time(one.stall.began),
                     _sum([one]),
                     one.words or one.cause.value,
@@ -289,7 +275,7 @@ def stalls_figure(facts: ReportFacts) -> Figure | str:
 
 def _stalls_bar(lane: int, one: JudgedStall) -> Bar:
     stall, why = one.stall, one.words or "cause unknown"
-    says = f"{partition_name(stall)}: stalled {_sum([one])}, from {as_time(stall.began)}: {why}"
+    says = f"{fig.partition_name(stall)}: stalled {_sum([one])}, from {as_time(stall.began)}: {why}"
     return Bar(lane, one.cause, stall.began, stall.ended, says)
 
 
@@ -301,7 +287,7 @@ def _stalls_says(all_: Sequence[JudgedStall]) -> str:
 
 
 def _sum(some: Sequence[JudgedStall]) -> str:
-    return lasted(_ms(some))
+    return fig.lasted(_ms(some))
 
 
 def _ms(some: Sequence[JudgedStall]) -> int:

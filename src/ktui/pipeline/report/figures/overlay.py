@@ -11,21 +11,8 @@ import msgspec
 from ktui.pipeline.lake.records import Mark, ReportFacts, Span
 from ktui.pipeline.report.data import marks
 from ktui.pipeline.report.data.marks import PAUSE
-from ktui.pipeline.report.figures.figure import (
-    JSON,
-    MARKS,
-    OUTLINED,
-    UNRECORDED,
-    Figure,
-    Missing,
-    as_time,
-    figure,
-    hover_text,
-    lasted,
-    outside,
-    rows,
-    signs,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, as_time, figure, signs
 from ktui.pipeline.report.figures.lanes import (
     Bar,
     BarKind,
@@ -52,7 +39,7 @@ _KINDS = {
     marks.THROTTLE: ("throttles", "change of throttles", "changes of throttles"),
     marks.BROKER: ("brokers", "broker that was down", "times that a broker was down"),
     marks.OTHER: ("the run", "other event"),
-    UNRECORDED: (UNRECORDED, "gap in the recording", "gaps in the recording"),
+    fig.UNRECORDED: (fig.UNRECORDED, "gap in the recording", "gaps in the recording"),
 }
 """The name of each kind's lane, and its noun, in the singular and the plural."""
 
@@ -65,7 +52,9 @@ def events_figure(facts: ReportFacts) -> Figure | str:
         return "Nothing was changed, no broker was down, and the recording has no gap."
     kinds = [kind for kind in _KINDS if any(mark.kind == kind for mark in found)]
     lanes = {kind: place for place, kind in enumerate(kinds)}
-    looks = [BarKind(kind, MARKS[kind][1] if kind in MARKS else "var(--dim)") for kind in kinds]
+    looks = [
+        BarKind(kind, fig.MARKS[kind][1] if kind in fig.MARKS else "var(--dim)") for kind in kinds
+    ]
     lasting = [
         Bar(lanes[mark.kind], mark.kind, mark.t, mark.until, mark_text(mark))
         for mark in found
@@ -83,11 +72,11 @@ def events_figure(facts: ReportFacts) -> Figure | str:
         ),
         traces=[
             *({**trace, "showlegend": False} for trace in traces(lasting, looks)),
-            *(_signs(kind, lanes[kind], found) for kind in kinds if kind in MARKS),
+            *(_signs(kind, lanes[kind], found) for kind in kinds if kind in fig.MARKS),
         ],
         layout={**lanes_layout(labels, facts), "margin": _NO_LEGEND},
         height=lanes_height(labels),
-        table=rows(
+        table=fig.rows(
             ("time (UTC)", "of", "what", "lasted"),
             ((as_time(mark.t), _KINDS[mark.kind][0], mark.says, _lasted(mark)) for mark in found),
         ),
@@ -106,7 +95,7 @@ def weightiest(marks_: Sequence[Mark]) -> Sequence[Mark]:
 
 def all_marks(facts: ReportFacts) -> Sequence[Mark]:
     """Return what happened and the gaps of the recording, in order of time."""
-    gaps = [Mark(began, UNRECORDED, UNRECORDED, ended) for began, ended in facts.gaps]
+    gaps = [Mark(began, fig.UNRECORDED, fig.UNRECORDED, ended) for began, ended in facts.gaps]
     return sorted([*facts.marks, *gaps], key=lambda mark: (mark.t, mark.kind, mark.says))
 
 
@@ -117,14 +106,14 @@ def mark_text(mark: Mark) -> str:
 
 
 def _lasted(mark: Mark) -> str:
-    return "" if mark.until is None else lasted(mark.until - mark.t)
+    return "" if mark.until is None else fig.lasted(mark.until - mark.t)
 
 
 def _signs(kind: str, lane: int, found: Sequence[Mark]) -> JSON:
-    symbol, colour = MARKS[kind]
+    symbol, colour = fig.MARKS[kind]
     own = [mark for mark in found if mark.kind == kind]
-    points = ((mark.t, lane, hover_text(mark_text(mark))) for mark in own)
-    edge = {**OUTLINED, "width": 1.5}
+    points = ((mark.t, lane, fig.hover_text(mark_text(mark))) for mark in own)
+    edge = {**fig.OUTLINED, "width": 1.5}
     marker = {"symbol": symbol, "color": colour, "size": 12, "line": edge}
     return signs(_KINDS[kind][0], points, marker, showlegend=False)
 
@@ -174,7 +163,7 @@ def with_overlay(drawn: Figure | Missing, facts: ReportFacts) -> Figure | Missin
             for mark in signs
             if mark.kind == PAUSE and mark.until is not None
         ),
-        *(_gap(gap, facts, top, upright=fits_upright) for gap in outside(gaps, facts.idle)),
+        *(_gap(gap, facts, top, upright=fits_upright) for gap in fig.outside(gaps, facts.idle)),
         *(_line(mark, upright=fits_upright) for mark in strip),
     ]
     return msgspec.structs.replace(
@@ -197,7 +186,7 @@ def _strip_traces(strip: Sequence[Mark], facts: ReportFacts) -> Iterator[JSON]:
     near = facts.active_ms / _NEAR
     for kind in dict.fromkeys(mark.kind for mark in strip):
         own = [mark for mark in strip if mark.kind == kind]
-        symbol, colour = MARKS.get(kind, _CUT_LOOK)
+        symbol, colour = fig.MARKS.get(kind, _CUT_LOOK)
         points = ((mark.t, 0.5, _hover(mark, strip, near)) for mark in own)
         marker = {"symbol": symbol, "color": colour, "size": 10}
         more = {"showlegend": False, "yaxis": _STRIP, "cliponaxis": False}
@@ -210,7 +199,9 @@ _CUT_LOOK = ("line-ns-open", "var(--ink)")
 
 def _cut_mark(cut: Span) -> Mark:
     since, to = cut
-    return Mark(since, _CUT, f"{lasted(to - since)} left out: no move is known until {as_time(to)}")
+    return Mark(
+        since, _CUT, f"{fig.lasted(to - since)} left out: no move is known until {as_time(to)}"
+    )
 
 
 def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
@@ -218,13 +209,13 @@ def _hover(mark: Mark, strip: Sequence[Mark], near: float) -> str:
     place = close.index(mark)
     first = max(0, min(place - _MOST_NEAR // 2, len(close) - _MOST_NEAR))
     shown = close[first : first + _MOST_NEAR]
-    lines = [hover_text(mark_text(other)) for other in shown]
+    lines = [fig.hover_text(mark_text(other)) for other in shown]
     rest = len(close) - len(shown)
     return "<br>".join([*lines, f"and {rest} more"] if rest else lines)
 
 
 def _line(mark: Mark, *, upright: bool) -> JSON:
-    _, colour = MARKS.get(mark.kind, _CUT_LOOK)
+    _, colour = fig.MARKS.get(mark.kind, _CUT_LOOK)
     line = {
         "type": "line",
         "x0": mark.t,
@@ -259,5 +250,5 @@ def _gap(gap: Span, facts: ReportFacts, top: float, *, upright: bool) -> JSON:
     share = (gap[1] - gap[0]) / facts.active_ms
     if share >= _LEVEL or (upright and share >= _UPRIGHT):
         angle = 0 if share >= _LEVEL else -90
-        band["label"] = {"text": UNRECORDED, "textangle": angle, "font": _LABEL_FONT}
+        band["label"] = {"text": fig.UNRECORDED, "textangle": angle, "font": _LABEL_FONT}
     return band

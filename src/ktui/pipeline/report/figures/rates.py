@@ -10,23 +10,8 @@ import msgspec
 
 from ktui.cluster.text import clean
 from ktui.pipeline.lake.records import InflowRecord, RateRecord, ReportFacts, Span, by_key
-from ktui.pipeline.report.figures.figure import (
-    JSON,
-    LIMIT,
-    Figure,
-    as_time,
-    axis,
-    breaks,
-    figure,
-    held,
-    layout,
-    line,
-    rows,
-    thinned,
-    time_axis,
-    until_next,
-    without_markup,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.planning.throttle_rates import Objective, ObjectiveProblem, parse_objective
 from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
@@ -62,7 +47,7 @@ def rates_figure(facts: ReportFacts) -> Figure | str:
         if not facts.of_run:
             why = "a cluster has no rate of its own; the report of a run shows its rates."
         return f"Left out: {why}"
-    judged = thinned(_judged(facts.rates), _MOST_POINTS)
+    judged = fig.thinned(_judged(facts.rates), _MOST_POINTS)
     return Figure(
         says=" ".join(filter(None, (_rates_say(facts.rates), _figures_say(judged)))),
         caption=(
@@ -73,9 +58,9 @@ def rates_figure(facts: ReportFacts) -> Figure | str:
         traces=[*_rate_traces(facts), *_figure_traces(judged, facts)],
         layout=_layout(facts, judged),
         height=460 if judged else 320,
-        table=rows(
+        table=fig.rows(
             ("time (UTC)", "rate into a broker", "of single brokers", "chosen by", "figure"),
-            map(_row, thinned(facts.rates, _MOST_ROWS)),
+            map(_row, fig.thinned(facts.rates, _MOST_ROWS)),
         ),
     )
 
@@ -108,8 +93,8 @@ def _objective(text: str | None) -> Objective | None:
 
 
 def _rate_traces(facts: ReportFacts) -> Iterable[JSON]:
-    rates = thinned(facts.rates, _MOST_POINTS)
-    spans = until_next([row.t for row in rates], facts.span[1])
+    rates = fig.thinned(facts.rates, _MOST_POINTS)
+    spans = fig.until_next([row.t for row in rates], facts.span[1])
     for name, source in _SOURCES.items():
         chosen = [
             (span, row.highest)
@@ -118,32 +103,34 @@ def _rate_traces(facts: ReportFacts) -> Iterable[JSON]:
         ]
         if chosen:
             look = {"color": source.colour, "dash": source.dash}
-            yield line(f"rate by {source.words}", held(chosen, facts.gaps), look)
+            yield fig.line(f"rate by {source.words}", fig.held(chosen, facts.gaps), look)
 
 
 def _figure_traces(judged: Sequence[_Judged], facts: ReportFacts) -> list[JSON]:
     if not judged:
         return []
-    measured = breaks(((one.t, one.figure) for one in judged), facts.gaps)
-    spans = until_next([one.t for one in judged], max(facts.span[1], judged[-1].t))
-    promised = held(zip(spans, (one.objective.below for one in judged), strict=True), facts.gaps)
+    measured = fig.breaks(((one.t, one.figure) for one in judged), facts.gaps)
+    spans = fig.until_next([one.t for one in judged], max(facts.span[1], judged[-1].t))
+    promised = fig.held(
+        zip(spans, (one.objective.below for one in judged), strict=True), facts.gaps
+    )
     of, look = judged[-1].objective, {"color": "var(--line-6)"}
     return [
-        line(of.name, measured, look, yaxis="y2", mode="lines+markers", marker={"size": 4}),
-        line(str(of), promised, LIMIT, yaxis="y2"),
+        fig.line(of.name, measured, look, yaxis="y2", mode="lines+markers", marker={"size": 4}),
+        fig.line(str(of), promised, fig.LIMIT, yaxis="y2"),
     ]
 
 
 def _layout(facts: ReportFacts, judged: Sequence[_Judged]) -> JSON:
-    x = time_axis(facts)
-    rate = axis("rate", tickformat="~s", ticksuffix="B/s")
+    x = fig.time_axis(facts)
+    rate = fig.axis("rate", tickformat="~s", ticksuffix="B/s")
     if not judged:
-        return layout(x, rate)
+        return fig.layout(x, rate)
     objective = judged[-1].objective
     unit = f", {objective.unit}" if objective.unit else ""
-    title = without_markup(f"{objective.name}{unit}")
-    return layout(
-        {**x, "anchor": "y2"}, {**rate, "domain": [0.5, 1]}, yaxis2=axis(title, domain=[0, 0.4])
+    title = fig.without_markup(f"{objective.name}{unit}")
+    return fig.layout(
+        {**x, "anchor": "y2"}, {**rate, "domain": [0.5, 1]}, yaxis2=fig.axis(title, domain=[0, 0.4])
     )
 
 
@@ -221,7 +208,7 @@ def brokers_figure(facts: ReportFacts) -> Figure | str:
         ],
         layout=_brokers_layout(facts, shown, most),
         height=len(shown) * _ROW_PX + _EDGES_PX,
-        table=rows(
+        table=fig.rows(
             ("broker", "from (UTC)", "copied in", "throttle"),
             (
                 (
@@ -279,16 +266,18 @@ def _strip(
         return [copied]
     spans = ((one.began, one.began + bins) for one in received)
     allowed = (one.follower_throttle for one in received)
-    steps = held(zip(spans, allowed, strict=True), gaps)
+    steps = fig.held(zip(spans, allowed, strict=True), gaps)
     hover = f"broker {broker}: throttle %{{y:.3s}}B/s<extra></extra>"
-    throttle = line("throttle", steps, LIMIT, **common, legendgroup="throttle", hovertemplate=hover)
+    throttle = fig.line(
+        "throttle", steps, fig.LIMIT, **common, legendgroup="throttle", hovertemplate=hover
+    )
     return [copied, throttle]
 
 
 def _brokers_layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JSON:
     pitch = 1 / (len(shown) - _FREE)
     strips = {
-        f"yaxis{'' if row == 0 else row + 1}": axis(
+        f"yaxis{'' if row == 0 else row + 1}": fig.axis(
             f"broker {broker}",
             domain=[(len(shown) - 1 - row) * pitch, (len(shown) - _FREE - row) * pitch],
             range=[0, most * 1.08],
@@ -299,9 +288,9 @@ def _brokers_layout(facts: ReportFacts, shown: Sequence[int], most: float) -> JS
         )
         for row, broker in enumerate(shown)
     }
-    x = {**time_axis(facts), "anchor": _axis(len(shown) - 1)}
+    x = {**fig.time_axis(facts), "anchor": _axis(len(shown) - 1)}
     first = strips.pop("yaxis")
-    return layout(
+    return fig.layout(
         x, first, **strips, barmode="overlay", margin={"l": 70, "r": 12, "t": 40, "b": 54}
     )
 

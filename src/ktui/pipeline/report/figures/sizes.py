@@ -8,28 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample, by_key, length
-from ktui.pipeline.report.figures.figure import (
-    JSON,
-    LIMIT,
-    OUTLINED,
-    Figure,
-    as_time,
-    axis,
-    breaks,
-    figure,
-    lasted,
-    layout,
-    line,
-    line_look,
-    partition_name,
-    rows,
-    scale_axis,
-    short_partition_name,
-    signs,
-    thinned,
-    time_axis,
-    without_markup,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.pipeline.report.figures.lanes import outcome
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 
@@ -52,7 +32,7 @@ def sizes_figure(facts: ReportFacts) -> Figure | str:
         return "Of no move is it known how much it copied."
     known.sort(key=lambda move: (move.bytes or 0, move.key, move.began))
     of = by_key(known, outcome)
-    drawn = thinned(known, _MOST_POINTS)
+    drawn = fig.thinned(known, _MOST_POINTS)
     chosen = {(move.key, move.began) for move in drawn}
     by_count = sorted(of, key=lambda each: (-len(of[each]), each))
     drawing = _layout(known, end)
@@ -73,7 +53,7 @@ def sizes_figure(facts: ReportFacts) -> Figure | str:
         layout=drawing,
         height=440,
         along_time=False,
-        table=rows(
+        table=fig.rows(
             ("outcome", "moves", "median size", "median duration", "longest"),
             (_row(name, of[name], end) for name in by_count),
         ),
@@ -82,14 +62,14 @@ def sizes_figure(facts: ReportFacts) -> Figure | str:
 
 def _points(place: int, name: str, moves: Sequence[MoveRecord], end: int) -> JSON:
     symbol, colour = _LOOKS[place % len(_LOOKS)]
-    marker = {"symbol": symbol, "color": f"var(--line-{colour})", "size": 9, "line": OUTLINED}
+    marker = {"symbol": symbol, "color": f"var(--line-{colour})", "size": 9, "line": fig.OUTLINED}
     points = []
     for move in moves:
         took_s = length(move, end) / 1000
         much = f"{as_bytes(move.bytes)} in {as_duration(took_s)}, {outcome(move)}"
-        says = without_markup(f"{short_partition_name(move)}: {much}")
+        says = fig.without_markup(f"{fig.short_partition_name(move)}: {much}")
         points.append((move.bytes, took_s, says))
-    return signs(name, points, marker)
+    return fig.signs(name, points, marker)
 
 
 def _pace(moves: Sequence[MoveRecord], end: int) -> float:
@@ -100,15 +80,15 @@ def _pace_line(known: Sequence[MoveRecord], end: int, *, from_zero: bool) -> JSO
     pace = _pace(known, end)
     ends = [0 if from_zero else known[0].bytes or 0, known[-1].bytes or 0]
     points = [(size, size / pace) for size in ends]
-    return line(f"median, {as_rate(pace)}", points, LIMIT, hoverinfo="skip")
+    return fig.line(f"median, {as_rate(pace)}", points, fig.LIMIT, hoverinfo="skip")
 
 
 def _layout(known: Sequence[MoveRecord], end: int) -> JSON:
     sizes = [float(move.bytes or 0) for move in known]
     times = [length(move, end) / 1000 for move in known]
-    x = scale_axis("copied", sizes, _BYTES, lambda size: as_bytes(size).replace(".0 ", " "))
-    y = scale_axis("took", times, _SECONDS, as_duration)
-    return layout(x, y, hovermode="closest")
+    x = fig.scale_axis("copied", sizes, _BYTES, lambda size: as_bytes(size).replace(".0 ", " "))
+    y = fig.scale_axis("took", times, _SECONDS, as_duration)
+    return fig.layout(x, y, hovermode="closest")
 
 
 def _row(name: str, moves: Sequence[MoveRecord], end: int) -> tuple[str, ...]:
@@ -121,10 +101,10 @@ def _row(name: str, moves: Sequence[MoveRecord], end: int) -> tuple[str, ...]:
 def _says(known: Sequence[MoveRecord], end: int) -> str:
     pace = _pace(known, end)
     slowest = max(known, key=lambda move: length(move, end) / (move.bytes or 1))
-    took = lasted(length(slowest, end))
+    took = fig.lasted(length(slowest, end))
     return (
         f"The median pace of {as_count(len(known), 'move')} was {as_rate(pace)}, waits included."
-        f" The slowest for its size was {partition_name(slowest)}: {as_bytes(slowest.bytes)} in"
+        f" The slowest for its size was {fig.partition_name(slowest)}: {as_bytes(slowest.bytes)} in"
         f" {took}."
     )
 
@@ -162,13 +142,13 @@ def rate_spread_figure(facts: ReportFacts) -> Figure | str:
         traces=[
             _trace(place, each, rates) for place, (each, rates) in enumerate(classes.items())
         ],
-        layout=layout(
-            scale_axis("rate of one replica", everything, _RATES, _rate_text),
-            axis("share of moves", range=[0, 1.03], tickformat=".0%"),
+        layout=fig.layout(
+            fig.scale_axis("rate of one replica", everything, _RATES, _rate_text),
+            fig.axis("share of moves", range=[0, 1.03], tickformat=".0%"),
             hovermode="closest",
         ),
         along_time=False,
-        table=rows(
+        table=fig.rows(
             ("size", "moves", "slowest tenth", "median", "fastest tenth"),
             (
                 (
@@ -199,11 +179,11 @@ def _rate_text(rate: float) -> str:
 
 
 def _trace(place: int, each: int, rates: Sequence[float]) -> JSON:
-    points = thinned([(rate, (n + 1) / len(rates)) for n, rate in enumerate(rates)])
-    return line(
+    points = fig.thinned([(rate, (n + 1) / len(rates)) for n, rate in enumerate(rates)])
+    return fig.line(
         f"{class_text(each)} ({len(rates):,})",
         [(points[0][0], 0.0), *((rate, round(share, 4)) for rate, share in points)],
-        {"shape": "hv", **line_look(place)},
+        {"shape": "hv", **fig.line_look(place)},
         mode="lines+markers" if len(rates) == 1 else "lines",
         showlegend=True,
         hovertemplate=f"{class_text(each)}: %{{y:.0%}} at most %{{x:.3s}}B/s<extra></extra>",
@@ -238,7 +218,7 @@ def lag_figure(facts: ReportFacts) -> Figure | str:
         if behind is not None:
             samples.setdefault(sample.key, sample)
             found[sample.key].append((sample.t, behind))
-    curves = {key: thinned(points) for key, points in found.items()}
+    curves = {key: fig.thinned(points) for key, points in found.items()}
     if not curves:
         return "No log end offset of a new replica was read."
     return Figure(
@@ -249,17 +229,21 @@ def lag_figure(facts: ReportFacts) -> Figure | str:
             f" produced. The {len(curves)} moves that took longest; a line has at most 400 points."
         ),
         traces=[
-            line(short_partition_name(samples[key]), breaks(points, facts.gaps), line_look(place))
+            fig.line(
+                fig.short_partition_name(samples[key]),
+                fig.breaks(points, facts.gaps),
+                fig.line_look(place),
+            )
             for place, (key, points) in enumerate(curves.items())
         ],
-        layout=layout(time_axis(facts), axis("messages behind", tickformat="~s")),
+        layout=fig.layout(fig.time_axis(facts), fig.axis("messages behind", tickformat="~s")),
         height=420,
-        table=rows(
+        table=fig.rows(
             ("partition", "time (UTC)", "messages behind"),
             (
-                (partition_name(samples[key]), as_time(t), f"{behind:,}")
+                (fig.partition_name(samples[key]), as_time(t), f"{behind:,}")
                 for key, points in curves.items()
-                for t, behind in thinned(points, _MOST_ROWS)
+                for t, behind in fig.thinned(points, _MOST_ROWS)
             ),
         ),
     )
@@ -278,4 +262,4 @@ def lag(sample: Sample) -> int | None:
 def _lag_says(found: dict[Partition, CurvePoints], samples: dict[Partition, Sample]) -> str:
     furthest = max(found, key=lambda key: max(behind for _, behind in found[key]))
     most = max(behind for _, behind in found[furthest])
-    return f"The furthest behind was {partition_name(samples[furthest])}, by {most:,} messages."
+    return f"The furthest behind was {fig.partition_name(samples[furthest])}, by {most:,} messages."

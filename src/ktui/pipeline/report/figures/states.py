@@ -7,31 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ktui.pipeline.lake.records import Interval, MoveRecord, Partition, ReportFacts, Span, by_key
-from ktui.pipeline.report.figures.figure import (
-    ENDED,
-    JSON,
-    LIMIT,
-    STATES,
-    UNSEEN,
-    Counter,
-    Figure,
-    as_time,
-    axis,
-    figure,
-    grid,
-    held,
-    layout,
-    line,
-    rows,
-    thinned,
-    time_axis,
-    until_next,
-)
+from ktui.pipeline.report.figures import figure as fig
+from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.quantities import as_count
 
 _ENDED = "ended"
-_COLOURS = {**STATES, UNSEEN: "var(--rule)", _ENDED: ENDED}
-_EDGES = {UNSEEN: "var(--dim)", _ENDED: "var(--dim)"}
+_COLOURS = {**fig.STATES, fig.UNSEEN: "var(--rule)", _ENDED: fig.ENDED}
+_EDGES = {fig.UNSEEN: "var(--dim)", _ENDED: "var(--dim)"}
 _HATCHED = {"shape": "/", "fgcolor": "var(--dim)", "solidity": 0.25, "size": 6}
 _MOST_ROWS = 40
 
@@ -41,22 +23,22 @@ def states_figure(facts: ReportFacts) -> Figure | str:
     """Draw the number of partitions in each state, stacked."""
     if not facts.intervals:
         return "No partition was seen in any state."
-    moments = grid(facts.span, facts.idle)
+    moments = fig.grid(facts.span, facts.idle)
     counters = {
-        state: Counter((i.began, i.ended) for i in facts.intervals if i.state == state)
-        for state in STATES
+        state: fig.Counter((i.began, i.ended) for i in facts.intervals if i.state == state)
+        for state in fig.STATES
     }
     of = by_key(sorted(facts.intervals, key=lambda one: one.began), lambda one: one.key)
-    counters[UNSEEN] = Counter(
+    counters[fig.UNSEEN] = fig.Counter(
         gap for move in facts.moves for gap in _gaps(move, of, facts.span[1])
     )
-    counters[_ENDED] = Counter(ended_spans(facts))
+    counters[_ENDED] = fig.Counter(ended_spans(facts))
     counts = {
         state: [counter.at(t) for t in moments]
         for state, counter in counters.items()
         if counter.most()
     }
-    points = thinned(range(len(moments)), _MOST_ROWS)
+    points = fig.thinned(range(len(moments)), _MOST_ROWS)
     return Figure(
         says=_says(counters, facts),
         caption=(
@@ -64,18 +46,18 @@ def states_figure(facts: ReportFacts) -> Figure | str:
             " shows that the limits, not the copying, took the time."
         ),
         traces=[
-            line(
+            fig.line(
                 state,
                 zip(moments, found, strict=True),
                 {"shape": "hv", "width": 0.5, "color": _EDGES.get(state, _COLOURS[state])},
                 stackgroup="states",
                 fillcolor=_COLOURS[state],
-                fillpattern=_HATCHED if state == UNSEEN else {"shape": ""},
+                fillpattern=_HATCHED if state == fig.UNSEEN else {"shape": ""},
             )
             for state, found in counts.items()
         ],
-        layout=layout(time_axis(facts), axis("partitions"), hovermode="x unified"),
-        table=rows(
+        layout=fig.layout(fig.time_axis(facts), fig.axis("partitions"), hovermode="x unified"),
+        table=fig.rows(
             ("time (UTC)", *counts),
             ((as_time(moments[p]), *(str(found[p]) for found in counts.values())) for p in points),
         ),
@@ -119,7 +101,7 @@ def _after_each(spans: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, 
         yield known, None
 
 
-def _says(counters: Mapping[str, Counter], facts: ReportFacts) -> str:
+def _says(counters: Mapping[str, fig.Counter], facts: ReportFacts) -> str:
     most = {state: counter.most() for state, counter in counters.items()}
     peaks = [
         f"{most[state]:,} {state}"
@@ -143,11 +125,11 @@ def concurrency_figure(facts: ReportFacts) -> Figure | str:
     if not any(seen.partitions for seen in facts.in_flight):
         return "No poll saw a partition move."
     gaps = facts.gaps
-    moments = sorted({*grid(facts.span, facts.idle), *(t for gap in gaps for t in gap)})
+    moments = sorted({*fig.grid(facts.span, facts.idle), *(t for gap in gaps for t in gap)})
     seen = [one.t for one in facts.in_flight]
     partitions = peaks(seen, [one.partitions for one in facts.in_flight], moments, gaps)
     replicas = peaks(seen, [one.replicas for one in facts.in_flight], moments, gaps)
-    points = thinned(range(len(moments)), _MOST_ROWS)
+    points = fig.thinned(range(len(moments)), _MOST_ROWS)
     return Figure(
         says=_concurrency_says(facts),
         caption=(
@@ -162,14 +144,14 @@ def concurrency_figure(facts: ReportFacts) -> Figure | str:
             _count(_REPLICAS, moments, replicas, "y2", "var(--line-2)"),
             *_limit([(li.t, li.replica_movements) for li in facts.limits], facts, _REPLICAS, "y2"),
         ],
-        layout=layout(
-            {**time_axis(facts), "anchor": "y2"},
-            axis(_PARTITIONS, domain=[0.56, 1]),
-            yaxis2=axis(_REPLICAS, domain=[0, 0.44]),
+        layout=fig.layout(
+            {**fig.time_axis(facts), "anchor": "y2"},
+            fig.axis(_PARTITIONS, domain=[0.56, 1]),
+            yaxis2=fig.axis(_REPLICAS, domain=[0, 0.44]),
             hovermode="x unified",
         ),
         height=460,
-        table=rows(
+        table=fig.rows(
             ("time (UTC)", "partitions being reassigned", "replicas being added"),
             ((as_time(moments[p]), _shown(partitions[p]), _shown(replicas[p])) for p in points),
         ),
@@ -202,7 +184,9 @@ def peaks(
 def _count(
     name: str, moments: Sequence[int], counts: Sequence[int | None], y: str, colour: str
 ) -> JSON:
-    return line(name, zip(moments, counts, strict=True), {"shape": "hv", "color": colour}, yaxis=y)
+    return fig.line(
+        name, zip(moments, counts, strict=True), {"shape": "hv", "color": colour}, yaxis=y
+    )
 
 
 def _limit(
@@ -210,10 +194,10 @@ def _limit(
 ) -> list[JSON]:
     if all(limit is None for _, limit in changes):
         return []
-    spans = until_next([t for t, _ in changes], facts.span[1])
+    spans = fig.until_next([t for t, _ in changes], facts.span[1])
     allowed = [limit for _, limit in changes]
-    points = held(zip(spans, allowed, strict=True), facts.gaps)
-    return [line(f"limit of {name}", points, LIMIT, yaxis=y)]
+    points = fig.held(zip(spans, allowed, strict=True), facts.gaps)
+    return [fig.line(f"limit of {name}", points, fig.LIMIT, yaxis=y)]
 
 
 def _concurrency_says(facts: ReportFacts) -> str:
