@@ -66,6 +66,13 @@ def modules_loaded_by(*words: str) -> list[str]:
     return loaded
 
 
+def test_listing_loads_no_requests_of_the_client_that_ktui_never_sends() -> None:
+    loaded = modules_loaded_by("list", "--help")
+
+    assert "kafka.protocol.admin.topics" in loaded
+    assert not {"kafka.protocol.admin.acl", "kafka.protocol.consumer.fetch"} & {*loaded}
+
+
 def lines_of(module: str) -> int:
     place = HOUSE.joinpath(*module.split(".")[1:])
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")

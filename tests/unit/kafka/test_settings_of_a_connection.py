@@ -317,6 +317,7 @@ def test_reading_connection_settings_loads_no_client() -> None:
         "from kafka import KafkaConsumer; print(KafkaConsumer.__name__)",
         "import kafka; print(kafka.KafkaConsumer.__name__)",
         "import kafka, kafka.errors; print(kafka.consumer.KafkaConsumer.__name__)",
+        "import kafka, kafka.protocol.admin as a; print(a.CreateAclsRequest and 'KafkaConsumer')",
     ],
 )
 def test_the_kafka_package_is_still_complete_for_other_users(use: str) -> None:
