@@ -12,6 +12,7 @@ import click
 from ktui.cli.broker.status import broker_argument
 from ktui.cli.context.claim import (
     CORDON_CLAIM,
+    OwnerChoice,
     check_no_other_owner,
     claim_request,
     take_over_option,
@@ -157,10 +158,9 @@ async def check_owner(
     verb: str,
     *,
     take_over: bool,
-    off: bool = False,
 ) -> None:
     """Check before a change that no other state directory owns the cluster."""
-    claim = claim_request(cluster, state, cluster_id, verb, off=off, take_over=take_over)
+    claim = claim_request(cluster, state, cluster_id, verb, OwnerChoice(take_over))
     if claim is not None:
         await check_no_other_owner(claim)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -18,20 +19,20 @@ from ktui.cli.context.claim import (
     check_no_other_owner,
     own_cluster,
 )
-from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import Grouped, Verb, add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Grouped, Verb, state_option
+from ktui.cli.options.common import state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.command import StartOptions, start_options
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.ports import ClusterPorts
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
@@ -47,7 +48,6 @@ from ktui.ops.broker.undo import RemovalPreview, UndoRemoval
 from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
-from ktui.preview.preview import PlanPreview
 
 CLAIM = "ktui broker remove"
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
@@ -106,7 +106,7 @@ def command(
     for you; 1 when something failed or is not known; 2 when nothing was sent; 130 when it was left.
     """
     request = _read_request(broker, choice, wanted, allowed, how)
-    again = request.program.again
+    again = request.again
     try:
         if how.dry_run:
             _preview(request, undo=undo)
@@ -139,79 +139,61 @@ def _read_request(
     warn_of_tls(target.cluster)
     cluster = target.cluster.ask(lambda reader: reader.describe_cluster())
     file = RemovalFile(how.state, cluster.cluster_id, broker)
-    if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
-        raise BadInput(unknown_broker(broker, cluster.brokers))
+    _check_known(broker, file, cluster)
     if options.exclude:
         check_names(EXCLUDE, options.exclude, read_plan_layout(target.cluster))
-    how = msgspec.structs.replace(how, headless=True)
-    program = _CommandLine(broker, target, how, allowed, options.exclude)
+    how, runs = msgspec.structs.replace(how, headless=True), LeftRuns.of(target, how)
+
+    def checked(name: str, words: str, plan: Plan) -> CheckedRun:
+        return check_broker_run(name, words, plan, allowed, target, how)
+
+    async def check_owner(cluster_id: str) -> None:
+        if (claim := how.claim(target, cluster_id, CLAIM)) is not None:
+            await check_no_other_owner(claim)
+
+    @contextmanager
+    def owned(cluster_id: str) -> Iterator[None]:
+        claim = how.claim(target, cluster_id, CLAIM)
+        if claim is None:
+            yield
+            return
+        with lock_starts(how.state, cluster_id), own_cluster(claim, keep=False):
+            yield
+
+    def confirm_unregister() -> None:
+        if not typed_id(broker):
+            raise Stopped(BAD_INPUT, "nothing was sent")
+
+    def report(place: str, words: str) -> None:
+        click.echo(clean(f"{place}: {words}" if place else words), err=how.json)
+
+    excludes = f" {shlex.join((EXCLUDE, ','.join(options.exclude)))}" if options.exclude else ""
     return RemovalRequest(
         broker=broker,
         options=options,
         state=how.state,
         file=file,
         cluster=cluster,
-        program=program,
+        clock=SystemClock(),
+        again=f"ktui broker remove {broker}{excludes}{state_option(how.state)}",
+        attended=can_ask(),
+        ports=target.cluster.ports,
+        same_cluster=partial(check_same_cluster, target),
+        check_owner=check_owner,
+        owned=owned,
+        preview_run=lambda name, words, plan: checked(name, words, plan).preview,
+        begin_run=lambda name, words, plan: begin_run(checked(name, words, plan), target, how),
+        go_on=runs.go_on,
+        cancel=runs.cancel,
+        confirm_unregister=confirm_unregister,
+        report=report,
+        note=print_note,
     )
 
 
-class _CommandLine:
-    """A removal's `Program`: its runs are processes, and it reports in lines of text."""
-
-    def __init__(
-        self,
-        broker: int,
-        target: Target,
-        how: StartOptions,
-        allowed: Allowances,
-        exclude: Iterable[str],
-    ) -> None:
-        self._broker, self._target, self._how, self._allowed = broker, target, how, allowed
-        runs = LeftRuns.of(target, how)
-        self.clock: Clock = SystemClock()
-        self.attended = can_ask()
-        left_out = shlex.join((EXCLUDE, ",".join(exclude)))
-        excludes = f" {left_out}" if exclude else ""
-        self.again = f"ktui broker remove {broker}{excludes}{state_option(how.state)}"
-        self.note = print_note
-        self.go_on, self.cancel = runs.go_on, runs.cancel
-
-    @asynccontextmanager
-    async def ports(self) -> AsyncIterator[ClusterPorts]:
-        async with self._target.cluster.ports() as ports:
-            yield ports
-
-    def same_cluster(self, found: str, cluster_id: str) -> None:
-        check_same_cluster(self._target, found, cluster_id)
-
-    async def check_owner(self, cluster_id: str) -> None:
-        if (claim := self._how.claim(self._target, cluster_id, CLAIM)) is not None:
-            await check_no_other_owner(claim)
-
-    @contextmanager
-    def owned(self, cluster_id: str) -> Iterator[None]:
-        claim = self._how.claim(self._target, cluster_id, CLAIM)
-        if claim is None:
-            yield
-            return
-        with lock_starts(self._how.state, cluster_id), own_cluster(claim, keep=False):
-            yield
-
-    def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
-        return self._checked(name, words, plan).preview
-
-    def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        return begin_run(self._checked(name, words, plan), self._target, self._how)
-
-    def _checked(self, name: str, words: str, plan: Plan) -> CheckedRun:
-        return check_broker_run(name, words, plan, self._allowed, self._target, self._how)
-
-    def confirm_unregister(self) -> None:
-        if not typed_id(self._broker):
-            raise Stopped(BAD_INPUT, "nothing was sent")
-
-    def report(self, place: str, words: str) -> None:
-        click.echo(clean(f"{place}: {words}" if place else words), err=self._how.json)
+def _check_known(broker: int, file: RemovalFile, cluster: ClusterDescription) -> None:
+    if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
+        raise BadInput(unknown_broker(broker, cluster.brokers))
 
 
 def _is_removed(request: RemovalRequest) -> bool:
@@ -226,7 +208,7 @@ def _is_removed(request: RemovalRequest) -> bool:
     if removal.undoing:
         raise RunRefused(
             f"nothing was sent: the removal of broker {request.broker} is being undone. Let that "
-            f"end first: {request.program.again} --undo"
+            f"end first: {request.again} --undo"
         )
     return False
 
@@ -268,7 +250,7 @@ def _show(request: RemovalRequest) -> bool:
 
 
 def _confirm(request: RemovalRequest) -> None:
-    if not request.program.attended or request.standing is not None:
+    if not request.attended or request.standing is not None:
         return
     _show(request)
     if not click.confirm(f"Remove broker {request.broker}?"):

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ktui.cli.broker.status import broker_argument, read_plan_layout
-from ktui.cli.context.claim import ownership_options
+from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, ownership_options
 from ktui.cli.context.cluster import (
     Cluster,
     ClusterChoice,
@@ -101,8 +101,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
     state: StateDir
     until: datetime | None = None
     concurrent: bool = False
-    take_over: bool = False
-    no_ownership: bool = False
+    ownership: OwnerChoice = AS_CONTEXT
     json: bool = False
 
     @classmethod
@@ -112,8 +111,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
             state=how.state,
             until=how.until,
             concurrent=how.concurrent,
-            take_over=how.take_over,
-            no_ownership=how.no_ownership,
+            ownership=how.ownership,
             json=how.json,
         )
 
@@ -164,8 +162,7 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
                 self.state,
                 found.begun.cluster_id,
                 client.name,
-                off=self.no_ownership,
-                take_over=self.take_over,
+                self.ownership,
                 until=self.until,
                 concurrent=self.concurrent,
             )
@@ -240,15 +237,14 @@ def _unfinished(cluster: Cluster, state: StateDir, words: str) -> str | None:
 @concurrent_option
 @ownership_options
 @common.state_dir_option
-def undo(  # noqa: PLR0913 - an option each
+def undo(
     broker: int,
     choice: ClusterChoice,
     *,
     dry_run: bool,
     json: bool,
     concurrent: bool,
-    take_over: bool,
-    no_ownership: bool,
+    ownership: OwnerChoice,
     state: StateDir,
 ) -> None:
     """Undo the last `ktui broker demote` of broker ID.
@@ -273,8 +269,7 @@ def undo(  # noqa: PLR0913 - an option each
         target=target,
         state=state,
         concurrent=concurrent,
-        take_over=take_over,
-        no_ownership=no_ownership,
+        ownership=ownership,
         json=json,
     )
     back = _find_undo(runs, last.name)

@@ -12,11 +12,10 @@ import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import Verb, add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Verb
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table_of
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns

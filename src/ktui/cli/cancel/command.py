@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, preview_text, report_json
-from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.claim import OwnerChoice, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, read_cluster_id
 from ktui.cli.context.errors import INTERRUPTED, BadInput
 from ktui.cli.context.option import add_option
@@ -102,9 +102,8 @@ async def _refuse_owned(
     cluster: Cluster, reader: ClusterReader, state: StateDir, request: CancelRequest
 ) -> None:
     described = await reader.describe_cluster()
-    how = claim_request(
-        cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over
-    )
+    ownership = OwnerChoice(request.take_over)
+    how = claim_request(cluster, state, described.cluster_id, CANCELLING, ownership)
     if how is not None:
         await check_no_other_owner(how)
 
@@ -260,7 +259,7 @@ class _Cancel(msgspec.Struct, frozen=True):
             self.state,
             self.found.begun.cluster_id,
             name,
-            take_over=self.request.take_over,
+            OwnerChoice(self.request.take_over),
             only_ends=True,
         )
         try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import Grouped, add_option
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # its options are also those of verbs that load no client
     from ktui.cli.context.cluster import Cluster
     from ktui.kafka.reader import KafkaReader
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 NO_OWNERSHIP = "--no-ownership"
 TAKE_OVER = "--take-over"
 
@@ -49,9 +47,21 @@ no_ownership_option = add_option(
 )
 
 
-def ownership_options(function: F) -> F:
-    """Add --take-over and --no-ownership."""
-    return take_over_option(no_ownership_option(function))
+class OwnerChoice(NamedTuple):
+    """What options say about the owner of a cluster."""
+
+    take_over: bool = False  # whether a claim replaces another owner
+    no_ownership: bool = False  # whether none is made
+
+
+AS_CONTEXT = OwnerChoice()
+
+
+ownership_options = Grouped(
+    "ownership",
+    OwnerChoice,
+    {"take_over": take_over_option, "no_ownership": no_ownership_option},
+)
 
 
 log = logging.getLogger(__name__)
@@ -85,14 +95,13 @@ def claim_request(
     state: StateDir,
     cluster_id: str,
     run: str,
+    ownership: OwnerChoice = AS_CONTEXT,
     *,
-    off: bool = False,
-    take_over: bool = False,
     only_ends: bool = False,
 ) -> ClaimRequest | None:
-    """Return the claim of a run; None where `off` or its context turns ownership off."""
-    if off or not cluster.context.ownership:
-        if take_over:
+    """Return the claim of a run; None where options or its context turn ownership off."""
+    if ownership.no_ownership or not cluster.context.ownership:
+        if ownership.take_over:
             raise BadInput(
                 f"{TAKE_OVER} excludes {NO_OWNERSHIP} and `ownership: off`. Use one of them"
             )
@@ -102,7 +111,7 @@ def claim_request(
         cluster_id=cluster_id,
         state=state,
         run=run,
-        take_over=take_over,
+        take_over=ownership.take_over,
         only_ends=only_ends,
     )
 

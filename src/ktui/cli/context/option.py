@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+Verb = Callable[..., R]
 
 
 class _Members(click.Choice[str]):
@@ -59,3 +61,46 @@ def add_option(
         how["callback"] = partial(_read, reads)
     names = (declared, name) if name else (declared,)
     return click.option(*names, metavar=value or None, help=purpose, **how)
+
+
+class Grouped:
+    """Options, also groups of them, that a verb gets as one argument: `make(**options)`."""
+
+    def __init__(
+        self,
+        argument: str,
+        make: Callable[..., object],
+        options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
+    ) -> None:
+        self._argument, self._make, self._options = argument, make, options
+
+    def __call__(self, verb: Verb[R]) -> Verb[R]:
+        """Add the options to a verb."""
+
+        @wraps(verb)
+        def with_argument(**values: Any) -> R:
+            given = {name: values.pop(name) for name in self._options}
+            return verb(**values, **{self._argument: self._make(**given)})
+
+        decorated: Verb[R] = with_argument
+        for option in reversed([*self._options.values()]):
+            decorated = option(decorated)
+        return decorated
+
+    def without(self, *names: str) -> Grouped:
+        """Return the group but for options of these names, also in the groups within it."""
+        left = {
+            name: option.without(*names) if isinstance(option, Grouped) else option
+            for name, option in self._options.items()
+            if name not in names
+        }
+        return Grouped(self._argument, self._make, left)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its options in click, those of groups within it too."""
+        each = (
+            option.names if isinstance(option, Grouped) else {name}
+            for name, option in self._options.items()
+        )
+        return frozenset().union(*each)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import click
 import msgspec
 
-from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.claim import OwnerChoice, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
 from ktui.cli.context.terminal import can_ask
@@ -320,7 +320,9 @@ async def clear(
     async with cluster.ports() as (reader, writer):
         leftovers = Leftovers(reader, state, SystemClock())
         described = await reader.describe_cluster()
-        claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        claim = claim_request(
+            cluster, state, described.cluster_id, CLEARING, OwnerChoice(take_over)
+        )
         if claim is not None and not dry_run:
             await check_no_other_owner(claim)
         cleared = ClearResult(await leftovers.scan(), {}, dry_run=dry_run)

@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
+from ktui.cli.context.claim import ClusterHold, OwnerChoice, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.listeners import RunMetrics, RunNotices
@@ -227,7 +227,8 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
         return
     check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
-    claim = claim_request(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    choice = OwnerChoice(no_ownership=not owns)
+    claim = claim_request(cluster, state, run.started.cluster_id, run.name, choice)
     hold = None if claim is None else ClusterHold(claim, clock)
     poll_s = min(run.poll_s, USUAL_POLL_S) if run.left_to_kafka else run.poll_s
     observer = Observer(reader, clock, patience_s=PATIENCE * poll_s)

@@ -8,8 +8,7 @@ import click
 
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice
 from ktui.cli.context.config import load_config
-from ktui.cli.context.option import add_option
-from ktui.cli.options.common import Grouped
+from ktui.cli.context.option import Grouped, add_option
 
 
 def complete_context(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -15,7 +14,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import AS_GIVEN, add_option
+from ktui.cli.context.option import AS_GIVEN, Grouped, add_option
 from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -71,51 +70,6 @@ class OutputFile(click.Path):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R")
-Verb = Callable[..., R]
-
-
-class Grouped:
-    """Options, also groups of them, that a verb gets as one argument: `make(**options)`."""
-
-    def __init__(
-        self,
-        argument: str,
-        make: Callable[..., object],
-        options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
-    ) -> None:
-        self._argument, self._make, self._options = argument, make, options
-
-    def __call__(self, verb: Verb[R]) -> Verb[R]:
-        """Add the options to a verb."""
-
-        @wraps(verb)
-        def with_argument(**values: Any) -> R:
-            given = {name: values.pop(name) for name in self._options}
-            return verb(**values, **{self._argument: self._make(**given)})
-
-        decorated: Verb[R] = with_argument
-        for option in reversed([*self._options.values()]):
-            decorated = option(decorated)
-        return decorated
-
-    def without(self, *names: str) -> Grouped:
-        """Return the group but for options of these names, also in the groups within it."""
-        left = {
-            name: option.without(*names) if isinstance(option, Grouped) else option
-            for name, option in self._options.items()
-            if name not in names
-        }
-        return Grouped(self._argument, self._make, left)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of its options in click, those of groups within it too."""
-        each = (
-            option.names if isinstance(option, Grouped) else {name}
-            for name, option in self._options.items()
-        )
-        return frozenset().union(*each)
 
 
 def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:

@@ -8,8 +8,8 @@ from contextlib import suppress
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
-from ktui.cli.options.common import Grouped, brokers_option, find_on_brokers
+from ktui.cli.context.option import Grouped, add_option
+from ktui.cli.options.common import brokers_option, find_on_brokers
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import (

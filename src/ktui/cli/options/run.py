@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
-from ktui.cli.options.common import Grouped, Verb, parse_time
+from ktui.cli.context.option import Grouped, Verb, add_option
+from ktui.cli.options.common import parse_time
 from ktui.cli.options.limits import (
     GivenLimits,
     complete_limits,

@@ -8,8 +8,7 @@ import msgspec
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
-from ktui.cli.options.common import Grouped
+from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.options.outward import NONE, resolved_command
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
 from ktui.planning.throttle_rates import (

@@ -15,10 +15,10 @@ import msgspec
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import Grouped, Verb, add_option
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import Grouped, Verb, given_options, json_option, state_option
+from ktui.cli.options.common import given_options, json_option, state_option
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices
 from ktui.cli.options.throttle import throttle_options

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, claim_request, own_cluster
+from ktui.cli.context.claim import (
+    AS_CONTEXT,
+    NO_OWNERSHIP,
+    ClaimRequest,
+    OwnerChoice,
+    claim_request,
+    own_cluster,
+)
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open, options_of_names
@@ -52,21 +59,14 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         state: StateDir,
         cluster_id: str,
         name: str,
+        ownership: OwnerChoice = AS_CONTEXT,
         *,
-        off: bool = False,
-        take_over: bool = False,
         only_ends: bool = False,
         **how: Any,
     ) -> Self:
         """Return the launch of a run, with its claim: see `claim_request`. `how`: other fields."""
         owner = claim_request(
-            target.cluster,
-            state,
-            cluster_id,
-            name,
-            off=off,
-            take_over=take_over,
-            only_ends=only_ends,
+            target.cluster, state, cluster_id, name, ownership, only_ends=only_ends
         )
         names = target.names
         return cls(state=state, name=name, cluster_id=cluster_id, names=names, owner=owner, **how)

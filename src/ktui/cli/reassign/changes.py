@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
@@ -45,11 +45,15 @@ PROGRAM = "ktui reassign"
 
 
 def runs_place(
-    choice: ClusterChoice, target: Target, state: StateDir, cluster_id: str, **ownership: bool
+    choice: ClusterChoice,
+    target: Target,
+    state: StateDir,
+    cluster_id: str,
+    ownership: OwnerChoice = AS_CONTEXT,
 ) -> RunsPlace:
-    """Return where the runs of a command line are; `ownership`: see `claim_request`."""
+    """Return where the runs of a command line are."""
     names = target.names
-    claim = claim_request(target.cluster, state, cluster_id, PROGRAM, **ownership)
+    claim = claim_request(target.cluster, state, cluster_id, PROGRAM, ownership)
 
     def launch(name: str, leave: Leaving) -> Launch:
         # what only ends things goes on even while nobody can be asked who owns the cluster
@@ -85,14 +89,9 @@ def runs_place(
 
 
 def _place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPlace:
-    return runs_place(
-        cluster_choice(arguments),
-        target,
-        state_of(arguments),
-        cluster_id,
-        off=arguments.has("no-ownership"),
-        take_over=arguments.has("take-over"),
-    )
+    ownership = OwnerChoice(arguments.has("take-over"), arguments.has("no-ownership"))
+    choice, state = cluster_choice(arguments), state_of(arguments)
+    return runs_place(choice, target, state, cluster_id, ownership)
 
 
 def execute(arguments: Arguments) -> None:

@@ -14,6 +14,7 @@ import click
 from ktui.cli.context.claim import (
     NO_OWNERSHIP,
     ClaimRequest,
+    OwnerChoice,
     claim_request,
     no_ownership_option,
     own_cluster,
@@ -68,7 +69,8 @@ def export(
     found = client.read_begun()
     where = choice.or_of_run(found.begun).target()
     cluster_id = found.begun.cluster_id
-    claim = claim_request(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
+    ownership = OwnerChoice(no_ownership=no_ownership)
+    claim = claim_request(where.cluster, state, cluster_id, name, ownership, only_ends=True)
     if claim is not None:
         _check_reached(where, cluster_id)
     if (owner := client.owner) is not None:
@@ -156,8 +158,7 @@ def import_(
     name: str | None,
     choice: ClusterChoice,
     *,
-    take_over: bool,
-    no_ownership: bool,
+    ownership: OwnerChoice,
     state: StateDir,
     json: bool,
 ) -> None:
@@ -175,9 +176,7 @@ def import_(
         where = choice.or_of_run(export.begun).target()
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
-        claim = claim_request(
-            where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
-        )
+        claim = claim_request(where.cluster, state, cluster_id, name, ownership)
         with lock_starts(state, cluster_id):
             if export.run.throttled.brokers:
                 check_one_throttle(state, cluster_id, name)

@@ -13,9 +13,9 @@ import msgspec
 
 from ktui.cli.context.claim import (
     ClaimRequest,
+    OwnerChoice,
     claim_request,
-    no_ownership_option,
-    take_over_option,
+    ownership_options,
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.grouped_help import GroupedCommand
@@ -155,20 +155,12 @@ class StartOptions(RunChoices, frozen=True, kw_only=True):
     dry_run: bool
     headless: bool
     json: bool
-    take_over: bool
-    no_ownership: bool
+    ownership: OwnerChoice
     state: StateDir
 
     def claim(self, target: Target, cluster_id: str, run: str) -> ClaimRequest | None:
         """Return the claim of a run on its cluster; None without ownership."""
-        return claim_request(
-            target.cluster,
-            self.state,
-            cluster_id,
-            run,
-            off=self.no_ownership,
-            take_over=self.take_over,
-        )
+        return claim_request(target.cluster, self.state, cluster_id, run, self.ownership)
 
 
 start_options = run_choices(
@@ -183,8 +175,7 @@ start_options = run_choices(
         "headless": headless_option,
         "json": add_option("--json", "Print each event as a line of JSON."),
         "concurrent": concurrent_option,
-        "take_over": take_over_option,
-        "no_ownership": no_ownership_option,
+        "ownership": ownership_options,
         "state": common.state_dir_option,
     },
 )
@@ -237,8 +228,7 @@ def carry_out(
         how.state,
         cluster_id,
         new.name,
-        off=how.no_ownership,
-        take_over=how.take_over,
+        how.ownership,
         until=new.until,
         concurrent=new.concurrent,
     )

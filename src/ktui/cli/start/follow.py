@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import ownership_options
+from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
@@ -287,8 +287,7 @@ def command(  # noqa: PLR0913 - an option each
     headless: bool,
     json: bool,
     concurrent: bool,
-    take_over: bool,
-    no_ownership: bool,
+    ownership: OwnerChoice,
     state: StateDir,
 ) -> None:
     """Resume RUN after a crash, an interrupt or a failure.
@@ -322,8 +321,7 @@ def command(  # noqa: PLR0913 - an option each
         state,
         left.begun.cluster_id,
         name,
-        off=no_ownership,
-        take_over=take_over,
+        ownership,
         until=until,
         concurrent=concurrent,
         record=record,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -85,47 +85,6 @@ class Stopped(Exception):
         super().__init__(words)
 
 
-class Program(Protocol):
-    """What a removal runs in: it carries runs, reports and asks, with the codes of runs."""
-
-    clock: Clock
-    again: str  # the command that goes on with the removal
-    attended: bool  # somebody is there to stop the broker while the removal waits
-
-    def ports(self) -> AbstractAsyncContextManager[ClusterPorts]:
-        """Open the cluster."""
-
-    def same_cluster(self, found: str, cluster_id: str) -> None:
-        """Raise RunRefused unless a cluster is that of a run."""
-
-    async def check_owner(self, cluster_id: str) -> None:
-        """Raise RunRefused where another state directory owns the cluster."""
-
-    def owned(self, cluster_id: str) -> AbstractContextManager[None]:
-        """Own the cluster within a block; raises RunRefused where that cannot be."""
-
-    def preview_run(self, name: str, words: str, plan: Plan) -> PlanPreview:
-        """Check a run against the cluster."""
-
-    def begin_run(self, name: str, words: str, plan: Plan) -> int:
-        """Start a run unless nothing is to do any more; return the code of its end."""
-
-    def go_on(self, name: str) -> int:
-        """Carry a run on to its end, and return the code of that."""
-
-    def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
-        """Cancel some partitions of a run; return the code of its end."""
-
-    def confirm_unregister(self) -> None:
-        """Raise Stopped unless the operator wants the broker unregistered."""
-
-    def report(self, place: str, words: str) -> None:
-        """Report what came of a stage, or of the way back."""
-
-    def note(self, words: str) -> None:
-        """Report something beside the stages."""
-
-
 class RemoveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a removal does, beside how its runs go."""
 
@@ -144,14 +103,31 @@ def is_cordoned(cordon: CordonState | None) -> bool:
 
 
 class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for, and the cluster at that moment."""
+    """What was asked for, the cluster at that moment, and what acts on it.
+
+    What acts raises RunRefused where the cluster is another one, or is owned by others. Runs are
+    followed to their ends, and their codes returned.
+    """
 
     broker: int
     options: RemoveOptions
     state: StateDir
     file: RemovalFile
     cluster: ClusterDescription  # read for this call
-    program: Program
+    clock: Clock
+    again: str  # the command that goes on with the removal
+    attended: bool  # somebody is there to stop the broker while the removal waits
+    ports: Callable[[], AbstractAsyncContextManager[ClusterPorts]]
+    same_cluster: Callable[[str, str], None]  # by the id that was found, and that of a run
+    check_owner: Callable[[str], Awaitable[None]]
+    owned: Callable[[str], AbstractContextManager[None]]  # owns the cluster within a block
+    preview_run: Callable[[str, str, Plan], PlanPreview]
+    begin_run: Callable[[str, str, Plan], int]  # unless nothing is to do any more
+    go_on: Callable[[str], int]
+    cancel: Callable[[str, CancelKind, Collection[TopicPartition]], int]
+    confirm_unregister: Callable[[], None]  # Stopped unless the operator wants that
+    report: Callable[[str, str], None]  # what came of a stage, or of the way back
+    note: Callable[[str], None]
 
     @property
     def refuses(self) -> bool:
@@ -175,17 +151,16 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def read_cordon(self) -> CordonState | None:
         """None if not asked for, and unknown. Raises NoCordon, RunProblem, ClusterError."""
-        clock = self.program.clock
         if not (self.options.cordon or self.refuses):
             return None
         try:
-            return self.act(lambda ports: Cordoner(ports, self.broker, clock).read())
+            return self.act(lambda ports: Cordoner(ports, self.broker, self.clock).read())
         except (RunProblem, ClusterError) as problem:
             if not self.options.cordon:
                 return None
             if not isinstance(problem, NoCordon):
                 raise
-            instead = f"{self.program.again} --skip-cordon"
+            instead = f"{self.again} --skip-cordon"
             raise NoCordon(f"{problem}. To drain again and again instead: {instead}") from None
 
     def is_closed(self, cordon: CordonState | None) -> bool:
@@ -202,13 +177,13 @@ class RemovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     def act(self, what: Callable[[ClusterPorts], Awaitable[T]]) -> T:
 
         async def acted() -> T:
-            async with self.program.ports() as ports:
+            async with self.ports() as ports:
                 return await what(ports)
 
         return asyncio.run(acted())
 
     def layout(self) -> Layout:
-        return self.act(lambda ports: read_plan_layout(ports.reader, self.program.note))
+        return self.act(lambda ports: read_plan_layout(ports.reader, self.note))
 
     def make(self, purpose: Purpose, layout: Layout) -> MadePlan:
         options = self.options
@@ -237,7 +212,6 @@ class Removing:
     def __init__(self, request: RemovalRequest) -> None:
         self._request = request
         self._broker = request.broker
-        self._program = request.program
         self._options = request.options
         self._file = request.file
         self._cluster = request.cluster
@@ -245,7 +219,7 @@ class Removing:
         self._removal = request.standing or Removal(
             cluster_id=request.cluster.cluster_id,
             broker=request.broker,
-            begun_at=request.program.clock.now(),
+            begun_at=request.clock.now(),
         )
 
     def go_on(self) -> None:
@@ -284,7 +258,7 @@ class Removing:
         self._file.save(self._removal)
 
     def _say(self, stage: RemovalStage, words: str) -> None:
-        self._program.report(place(stage, self._order), words)
+        self._request.report(place(stage, self._order), words)
 
     # --------------------------------------------------------------- cordon
 
@@ -297,11 +271,11 @@ class Removing:
         elif (now := self._request.read_cordon()) is not None and _has_all(now):
             self._say(RemovalStage.CORDON, f"the broker reports {clean(now.summary)}")
         else:  # the claim first: it may create a topic that needs every broker
-            with self._program.owned(self._cluster.cluster_id):
+            with self._request.owned(self._cluster.cluster_id):
                 self._request.act(self._cordoned)
 
     async def _cordoned(self, ports: ClusterPorts) -> None:
-        cordoner = Cordoner(ports, self._broker, self._program.clock)
+        cordoner = Cordoner(ports, self._broker, self._request.clock)
         before = await cordoner.read()
         value = before.with_cordons(())
         if self._removal.cordon is None:
@@ -324,7 +298,7 @@ class Removing:
             self._leave_out_demote()
         elif (name := self._request.unfinished(self._removal.demotes)) is not None:
             self._say(RemovalStage.DEMOTE, f"going on with run {name}")
-            self._end_of(name, self._program.go_on(name))
+            self._end_of(name, self._request.go_on(name))
         else:
             self._begin_demote()
 
@@ -338,7 +312,7 @@ class Removing:
         self._say(RemovalStage.DEMOTE, f"the rest of run {name} is called off: {why}")
         run = RunClient.find(self._request.state, name).read().run
         left = [track.tp for track in run.tracks.values() if not track.state.ended]
-        code = self._program.cancel(name, CancelKind.STOP, left)
+        code = self._request.cancel(name, CancelKind.STOP, left)
         if self._request.unfinished((name,)):
             raise self._left(code)
 
@@ -363,7 +337,7 @@ class Removing:
         if name is None:
             return False
         self._say(RemovalStage.DRAIN, f"going on with run {name}")
-        self._end_of(name, self._program.go_on(name))
+        self._end_of(name, self._request.go_on(name))
         return True
 
     def _drain_once(self) -> None:
@@ -503,8 +477,8 @@ class Removing:
 
     def _wait_for_stop(self, view: BrokerStatus) -> None:
         words = f"stop broker {self._broker} now{_left_there(view)}"
-        if not self._program.attended:
-            self._say(RemovalStage.STOP, f"{words}. Then call this again: {self._program.again}")
+        if not self._request.attended:
+            self._say(RemovalStage.STOP, f"{words}. Then call this again: {self._request.again}")
             raise Stopped(WAITS)
         self._say(RemovalStage.STOP, f"{words}. Waiting for that; Ctrl-C leaves all as it is")
         proven_s = time.monotonic()
@@ -518,7 +492,7 @@ class Removing:
                     if self._proven().holdings.replicas:
                         return
             except (ClusterError, RunProblem) as error:
-                self._program.note(f"still waiting: {error}")
+                self._request.note(f"still waiting: {error}")
 
     def _unregister(self) -> None:
         broker = self._broker
@@ -528,16 +502,16 @@ class Removing:
         else:
             self._confirm_unregister()
             self._send_unregister()
-        self._save(unregistered_at=self._program.clock.now())
+        self._save(unregistered_at=self._request.clock.now())
 
     def _confirm_unregister(self) -> None:
         if self._options.unregister:
             return
-        if not self._program.attended:
-            words = f"to unregister it for good: {self._program.again} --unregister"
+        if not self._request.attended:
+            words = f"to unregister it for good: {self._request.again} --unregister"
             self._say(RemovalStage.UNREGISTER, words)
             raise Stopped(WAITS)
-        self._program.confirm_unregister()
+        self._request.confirm_unregister()
 
     def _send_unregister(self) -> None:
         broker = self._broker
@@ -553,10 +527,10 @@ class Removing:
                 self._say(RemovalStage.UNREGISTER, kept_text(broker, kept))
 
     async def _unregistered(self, ports: ClusterPorts) -> str | None:
-        program, runs_of = self._program, runs_on(self._request.state)
-        await program.check_owner(self._cluster.cluster_id)
-        report = partial(program.report, "")
-        return await unregister_for_good(ports, self._broker, program.clock, runs_of, report)
+        request, report = self._request, partial(self._request.report, "")
+        await request.check_owner(self._cluster.cluster_id)
+        runs_of = runs_on(request.state)
+        return await unregister_for_good(ports, self._broker, request.clock, runs_of, report)
 
     # --------------------------------------------------------------- runs
 
@@ -573,7 +547,7 @@ class Removing:
     def _begin(self, stage: RemovalStage, purpose: Purpose, name: str, made: MadePlan) -> None:
         words = purpose.words_in_removal(self._broker)
         self._say(stage, f"run {name}: {plan_text(made)}")
-        code = self._program.begin_run(name, words, made.plan)
+        code = self._request.begin_run(name, words, made.plan)
         if made_run(self._request.state, name) is not None:
             self._end_of(name, code)
 
@@ -589,10 +563,10 @@ class Removing:
             )
 
     def _left(self, code: int) -> Stopped:
-        return Stopped(code, f"to go on with the removal: {self._program.again}")
+        return Stopped(code, f"to go on with the removal: {self._request.again}")
 
     def _wait(self, words: str) -> NoReturn:
-        raise Stopped(WAITS, f"{words}. To go on from there: {self._program.again}")
+        raise Stopped(WAITS, f"{words}. To go on from there: {self._request.again}")
 
 
 def _has_all(cordon: CordonState) -> bool:

@@ -142,7 +142,7 @@ class RemovalPreview:
         if not made.plan.partitions:
             return
         words = purpose.words_in_removal(broker)
-        preview = self._request.program.preview_run(purpose.run_name(broker), words, made.plan)
+        preview = self._request.preview_run(purpose.run_name(broker), words, made.plan)
         yield stage, f"{plan_text(made)}; {time_text(preview)}"
         self.problems = self.problems or bool(preview.problems)
         for finding in preview.findings:
@@ -250,7 +250,6 @@ class UndoRemoval:
             )
         self._request = request
         self._broker = request.broker
-        self._program = request.program
         self._file = request.file
         self._removal = removal
         self._complete = True
@@ -279,7 +278,7 @@ class UndoRemoval:
             raise Stopped(
                 WAITS,
                 f"broker {self._broker} is down. Start it, and call this again: "
-                f"{self._program.again} --undo",
+                f"{self._request.again} --undo",
             )
         if not self._removal.undoing:
             self._save(undoing=True)
@@ -312,21 +311,21 @@ class UndoRemoval:
             raise Stopped(
                 WAITS,
                 f"{REFUSED.format(self._broker)}. Lift the cordon: ktui broker uncordon "
-                f"{self._broker}. Then call this again: {self._program.again} --undo",
+                f"{self._broker}. Then call this again: {self._request.again} --undo",
             )
 
     def _undo_run(self, name: str) -> None:
         if made_run(self._request.state, name) is None:
             if self._is_gone(name):
-                self._program.note(_gone_line(name))
+                self._request.note(_gone_line(name))
                 self._complete = False
             return
         undo = self._find_undo(name)
         for line in left_as_is_lines(undo.left):
-            self._program.note(line)
+            self._request.note(line)
         if undo.partitions:
-            self._program.note(undo.text)
-            back = roll_back(undo, self._request.state, self._program.cancel)
+            self._request.note(undo.text)
+            back = roll_back(undo, self._request.state, self._request.cancel)
             self._complete = self._complete and back
         self._complete = self._complete and not undo.left
 
@@ -334,7 +333,7 @@ class UndoRemoval:
         self, name: str, before_that: Mapping[TopicPartition, Brokers] = NOTHING_ELSE
     ) -> RunUndo:
         found = RunClient.find(self._request.state, name).read_begun()
-        clock, same_cluster = self._program.clock, self._program.same_cluster
+        clock, same_cluster = self._request.clock, self._request.same_cluster
         return self._request.act(
             lambda ports: find_undo(ports.reader, clock, found, same_cluster, before_that)
         )
@@ -344,19 +343,19 @@ class UndoRemoval:
         return not self._request.state.run(name).path.exists()
 
     async def _restore(self, ports: ClusterPorts, cordon: CordonMemory) -> None:
-        await self._program.check_owner(self._removal.cluster_id)
-        cordoner = Cordoner(ports, self._broker, self._program.clock)
+        await self._request.check_owner(self._removal.cluster_id)
+        cordoner = Cordoner(ports, self._broker, self._request.clock)
         now = (await cordoner.read()).setting.own
         if now == cordon.before:
-            self._program.report("", f"{CORDONED} is as before: {_value(now)}")
+            self._request.report("", f"{CORDONED} is as before: {_value(now)}")
         elif now != cordon.value:
             changed = f"{CORDONED} is {_value(now)}: somebody has changed it"
-            self._program.note(f"left as it is: {changed}")
+            self._request.note(f"left as it is: {changed}")
             self._complete = False
         else:
             await cordoner.restore(cordon.before)
             change = _change(now, cordon.before)
-            self._program.report("", f"broker {self._broker}: {change}")
+            self._request.report("", f"broker {self._broker}: {change}")
 
 
 def _gone_line(name: str) -> str:
