@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import not_
 from typing import Any
 
 import click
@@ -51,11 +52,15 @@ from ktui.planning.plan import Plan
 
 CLAIM = "ktui broker remove"
 _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
-    "no_demote": add_option("--no-demote", "Do not take the leadership off the broker first."),
-    "skip_cordon": add_option(
+    "demote": add_option(
+        "--no-demote", "Do not take the leadership off the broker first.", "demote", reads=not_
+    ),
+    "cordon": add_option(
         "--skip-cordon",
         "Do not cordon (a cordon needs Kafka 4.3). What lands on the broker is drained as it "
         "comes.",
+        "cordon",
+        reads=not_,
     ),
     "cordon_first": add_option(
         "--cordon-first",
@@ -72,16 +77,12 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
 }
 
 
-def _remove_options(*, no_demote: bool, skip_cordon: bool, **others: Any) -> RemoveOptions:
-    return RemoveOptions(demote=not no_demote, cordon=not skip_cordon, **others)
-
-
 @click.command("remove", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
 @broker_argument
 @cluster_options
 @add_option("--undo", "Take the removal back, from its last stage on.")
 @add_option("--yes", "Begin without asking.")
-@Grouped("wanted", _remove_options, _OPTIONS)
+@Grouped("wanted", RemoveOptions, _OPTIONS)
 @allowance_options
 @start_options
 def command(

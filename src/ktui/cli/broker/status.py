@@ -100,11 +100,8 @@ _TOPICS: tuple[Column[str], ...] = (
 
 def status_text(status: BrokerStatus, *, most: int | None) -> str:
     """Describe a broker, its log dirs, and at most so many of its topics; None for all."""
-    return "\n".join(map(_clean_line, _lines(status, most)))
-
-
-def _clean_line(text: str) -> str:
-    return "\n".join(map(clean, text.split("\n")))
+    lines = "\n".join(_lines(status, most)).split("\n")
+    return "\n".join(map(clean, lines))
 
 
 def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:

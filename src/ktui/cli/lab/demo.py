@@ -80,7 +80,8 @@ def _set_in_motion(lab: Lab, connection: Connection, report: ProgressReport) -> 
         workload.fill(connection, topic.name, range(topic.partitions), bytes_each=topic.bytes_each)
     report("starting a reassignment")
     plan = {**_plan(_MOVING, brokers, place=-1), **_plan(_LEADING, brokers, place=0)}
-    adding = [Replica(tp, replicas[_new_at(tp)]) for tp, replicas in plan.items()]
+    new_at = {_MOVING.name: -1, _LEADING.name: 0}
+    adding = [Replica(tp, replicas[new_at[tp.topic]]) for tp, replicas in plan.items()]
     workload.throttle_followers(connection, adding, bytes_s=_THROTTLE_BYTES_S)
     asyncio.run(_alter(connection, plan))
 
@@ -96,10 +97,6 @@ def _plan(topic: _Topic, brokers: list[int], *, place: int) -> _Plan:
         target[place] = others[number % len(others)]
         plan[TopicPartition(topic.name, number)] = tuple(target)
     return plan
-
-
-def _new_at(tp: TopicPartition) -> int:
-    return -1 if tp.topic == _MOVING.name else 0
 
 
 async def _alter(connection: Connection, plan: _Plan) -> None:

@@ -35,12 +35,9 @@ def event_object(run: str, entry: JournalEntry) -> dict[str, Any]:
         "seq": entry.seq,
         "event": event.__struct_config__.tag,
     }
-    own = {field: _plain(getattr(event, field)) for field in event.__struct_fields__}
+    fields = {field: getattr(event, field) for field in event.__struct_fields__}
+    own: dict[str, Any] = _in_utc(msgspec.to_builtins(fields, builtin_types=(datetime,)))
     return head | own
-
-
-def _plain(value: Any) -> Any:
-    return _in_utc(msgspec.to_builtins(value, builtin_types=(datetime,)))
 
 
 def _in_utc(value: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ktui.cli.context.terminal import styled
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, Severity
 from ktui.preview import text
 from ktui.preview.preview import PlanPreview
+from ktui.quantities import as_count
 
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -55,7 +54,7 @@ def _steps(preview: PlanPreview) -> list[str]:
             lines.append(str(TopicPartition(partition.topic, partition.partition)))
         for number, step in enumerate(partition.steps or (), start=1):
             elects = "" if step.elect is None else f"  elect {step.elect}"
-            lines.append(f"  {number}  {_joined(step.replicas)}{elects}")
+            lines.append(f"  {number}  {','.join(map(str, step.replicas))}{elects}")
     return lines
 
 
@@ -65,13 +64,9 @@ def _limits_in_words(limits: Limits) -> str:
     return f"{limits.shape} shape, {replicas}{extra}"
 
 
-def _joined(brokers: Sequence[int]) -> str:
-    return ",".join(map(str, brokers))
-
-
 def _verdict(preview: PlanPreview) -> str:
     counts = [
-        _count(len(found), severity.value)
+        as_count(len(found), severity.value)
         for severity in (Severity.PROBLEM, Severity.WARNING)
         if (found := preview.of(severity))
     ]
@@ -80,7 +75,3 @@ def _verdict(preview: PlanPreview) -> str:
     if preview.idle:
         return "Nothing to do."
     return f"No problem{f', {counts[0]}' if counts else ''}."
-
-
-def _count(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import gc
 import os
+import re
 import select
 import shutil
 import signal
@@ -203,13 +204,12 @@ def _check_screens(config: Config, changed: Mapping[str, Sequence[str]]) -> None
         for kinds in SCREENS:
             modal = issubclass(kinds[0], ModalScreen)
             bindings = [*_bindings(kinds), *(always if modal else of_app)]
-            bound = [_Bound(_action(b), b.id or "", _split(b.key)) for b in bindings]
+            bound = [
+                _Bound(re.sub(r"^(app|screen)\.", "", b.action), b.id or "", _split(b.key))
+                for b in bindings
+            ]
             for one, other in combinations(bound, 2):
                 _check_pair(config, changed, one, other)
-
-
-def _action(binding: Binding) -> str:
-    return binding.action.removeprefix("app.").removeprefix("screen.")
 
 
 def _check_pair(

@@ -160,17 +160,13 @@ def _count(name: str) -> Callable[[Holding], str]:
     return lambda holding: f"{getattr(holding, name):,}"
 
 
-def _bytes(holding: Holding) -> str:
-    return as_bytes(holding.bytes)
-
-
 _BROKER = Column[str](heading="BROKER", cell=lambda each: str(each.broker), right=True)
 _RACK = Column[str](heading="RACK", cell=lambda each: clean(each.rack or ""))
 _FIGURES = tuple(
     _figure("AFTER" if after else heading, words, after=after)
     for heading, words in (
         ("REPLICAS", _count("replicas")),
-        ("BYTES", _bytes),
+        ("BYTES", lambda holding: as_bytes(holding.bytes)),
         ("LEADERS", _count("leaders")),
     )
     for after in (False, True)

@@ -239,14 +239,7 @@ _AS_GIVEN = (
     | rehearsed_run_options.names
     | {"until"}
 )
-
-
-def _options_as_given() -> tuple[str, ...]:
-    """Return the options of the present command line that its start has, too.
-
-    Limits, rates and schedule are not among them: they may change while a rehearsal goes on.
-    """
-    return tuple(given_options(_AS_GIVEN))
+"""The options of a rehearsal that a start has, too, without those that may change meanwhile."""
 
 
 class StartCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -360,7 +353,7 @@ def command(
     rehearsal = msgspec.structs.replace(prepared.rehearsal, faults=faults)
     start = StartCommand(
         path=path,
-        given=_options_as_given(),
+        given=tuple(given_options(_AS_GIVEN)),
         context=source.context,
         state=source.state,
         exclude_internal=how.exclude_internal,

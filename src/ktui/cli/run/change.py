@@ -27,7 +27,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Continue, Pause, SetSchedule
 from ktui.execution.run.run import Run
 from ktui.execution.run.text import chosen_text, schedule_text
-from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, Limits, limit_text
+from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, limit_text
 
 
 @click.command("limits", cls=GroupedCommand)
@@ -72,17 +72,16 @@ def limits_command(
 
 
 def _limits_text(run: Run) -> str:
-    rows = [(f"--{option}", _value(run.limits, option)) for option in (*NUMBERS, *CHOICES)]
+    rows = [
+        (f"--{option}", limit_text(option, getattr(run.limits, option.replace("-", "_"))))
+        for option in (*NUMBERS, *CHOICES)
+    ]
     own = (
         (f"--broker {broker} --{option}", limit_text(option, value))
         for option in OF_ONE_BROKER
         for broker, value in run.limits.own_of(option).items()
     )
     return table((f"LIMITS OF {run.name}", "IN FORCE"), [*rows, *own])
-
-
-def _value(limits: Limits, option: str) -> str:
-    return limit_text(option, getattr(limits, option.replace("-", "_")))
 
 
 @click.command("schedule")

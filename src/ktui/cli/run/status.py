@@ -454,15 +454,7 @@ def command(
 
 def _print_events(run_dir: RunDir, *, json: bool) -> str | None:
     with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
-        entries = journal.entries()
-        for line in _as_json(run_dir.name, entries) if json else _as_text(entries):
-            click.echo(line)
+        for entry in journal.entries():
+            words = f"{entry.seq:>6}  {local_time(entry.at)}  {event_sentence(entry.event)}"
+            click.echo(event_line(run_dir.name, entry) if json else words)
         return journal.damage
-
-
-def _as_json(run: str, entries: Iterable[JournalEntry]) -> Iterable[str]:
-    return (event_line(run, entry) for entry in entries)
-
-
-def _as_text(entries: Iterable[JournalEntry]) -> Iterable[str]:
-    return (f"{e.seq:>6}  {local_time(e.at)}  {event_sentence(e.event)}" for e in entries)
