@@ -81,11 +81,6 @@ def _dry_run_json(cluster: str, change: TopicChange, dry_run: DryRun | None) -> 
     return encode(answer)
 
 
-def _added_text(change: TopicChange) -> str:
-    added = as_count(change.adds, "partition")
-    return f"{change.topic}: {added} added. It has {as_count(change.count, 'partition')} now"
-
-
 def added_json(change: TopicChange, replicas: Mapping[TopicPartition, Brokers]) -> str:
     """Report partitions that have been added, as one line for scripts."""
     line = {
@@ -356,7 +351,9 @@ class _Alteration:
             replicas = {tp: state.replicas for tp, state in now.partitions.items()}
             click.echo(added_json(self._change, replicas))
         else:
-            click.echo(_added_text(self._change))
+            added, count = self._change.adds, self._change.count
+            words = f"{as_count(added, 'partition')} added. It has {as_count(count, 'partition')}"
+            click.echo(f"{self._change.topic}: {words} now")
 
     async def _added(self) -> TopicNow:
         async with self._target.cluster.ports() as (reader, writer):

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from contextlib import aclosing, closing
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 import msgspec
@@ -57,17 +57,10 @@ CANCELLING = "ktui cancel --cluster"
 _SLOW_BROKER_S = 2.0  # seconds that one poll waits for a slow broker's settings
 
 
-def _cancel_on_cluster(
-    choice: ClusterChoice, state: StateDir, request: CancelRequest, *, json: bool
-) -> NoReturn:
-    """Cancel the reassignments of a cluster, and end the program; 3 if one is not as asked."""
-    cluster = choice.cluster() if request.dry_run else choice.target().cluster
-    sys.exit(asyncio.run(_cancelled(cluster, state, request, json=json)))
-
-
 async def _cancelled(
     cluster: Cluster, state: StateDir, request: CancelRequest, *, json: bool
 ) -> int:
+    """Cancel the reassignments of a cluster; return the exit code, 3 if one is not as asked."""
     clock = SystemClock()
     async with (
         aclosing(cluster.reader()) as reader,
@@ -117,10 +110,6 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
             "yourself: ktui cancel --cluster --remove-cancel"
         )
     _open(started.cluster_id, state, json=json)
-
-
-def _open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
-    _open(asyncio.run(read_cluster_id(choice.cluster())), state, json=json)
 
 
 def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
@@ -355,10 +344,11 @@ def command(
         else:
             _cancel_run(run, request, choice, state, json=json)
     elif request is None:
-        _open_gate_of_cluster(choice, state, json=json)
+        _open(asyncio.run(read_cluster_id(choice.cluster())), state, json=json)
     else:
         _check_on_cluster(request)
-        _cancel_on_cluster(choice, state, request, json=json)
+        cluster = choice.cluster() if request.dry_run else choice.target().cluster
+        sys.exit(asyncio.run(_cancelled(cluster, state, request, json=json)))
 
 
 def _check_on_cluster(request: CancelRequest) -> None:

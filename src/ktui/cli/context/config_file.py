@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,8 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     }
     for name, context in contexts.items():
         _check_limits(file, ("contexts", name, "limits"), context.limits)
-        _check_throttle(file, ("contexts", name, "throttle"), context.throttle)
-        _check_command(file, ("contexts", name, "on_event"), context.on_event)
+        _check(file, ("contexts", name, "throttle"), context.throttle, parse_throttle_rates)
+        _check(file, ("contexts", name, "on_event"), context.on_event, split_command)
     return contexts
 
 
@@ -87,15 +87,10 @@ def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, An
             raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
 
 
-def _check_command(file: YamlFile, keys: tuple[str, ...], command: str | None) -> None:
+def _check(
+    file: YamlFile, keys: tuple[str, ...], value: str | int | None, read: Callable[[str], object]
+) -> None:
     try:
-        split_command("none" if command is None else command)
-    except CommandProblem as problem:
-        raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None
-
-
-def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:
-    try:
-        parse_throttle_rates("none" if throttle is None else str(throttle))
-    except ThrottleProblem as problem:
+        read("none" if value is None else str(value))
+    except (CommandProblem, ThrottleProblem) as problem:
         raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, check_cluster
 from ktui.cli.context.errors import BadInput
@@ -15,14 +14,6 @@ from ktui.inputfile import FileProblem
 from ktui.ops.preview import read_obstacles, read_permissions
 from ktui.planning.check.findings import Finding, NeededPermission, Severity, missing_permissions
 from ktui.planning.throttle_rates import ThrottleRates
-
-
-async def _find_missing_permissions(
-    need: NeededPermission, cluster: Cluster, topics: Collection[str]
-) -> tuple[Finding, ...]:
-    permitted = await read_permissions(cluster, topics)
-    obstacles = await read_obstacles(cluster, need.canary)
-    return missing_permissions(permitted, obstacles, need)
 
 
 def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> None:
@@ -63,4 +54,6 @@ async def find_missing_for_throttle(
         canary="" if rates is None else run.options.canary_of(run.name, rates),
     )
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
-    return await _find_missing_permissions(need, cluster, topics)
+    permitted = await read_permissions(cluster, topics)
+    obstacles = await read_obstacles(cluster, need.canary)
+    return missing_permissions(permitted, obstacles, need)

@@ -83,14 +83,10 @@ def read_plan_argument(path: Path) -> tuple[str, Plan]:
 
 def _source(path: Path) -> bytes | Path:
     if path == STANDARD_INPUT:
-        return _standard_input()
+        if sys.stdin is None:
+            raise BadInput("there is no standard input to read the plan from. Name a file")
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
     try:
         return read_pipe(path, MOST_BYTES) if path.is_fifo() else path
     except Unreadable as why:
         raise BadInput(f"{path}: cannot be read: {why}") from None
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise BadInput("there is no standard input to read the plan from. Name a file")
-    return sys.stdin.buffer.read(MOST_BYTES + 1)

@@ -96,7 +96,12 @@ def cancelled_targets(
     runs: Iterable[Run], log: Iterable[ForeignCancelLine]
 ) -> dict[TopicPartition, Brokers]:
     """Return the target of the last cancelled move of each partition."""
-    ends = [*_ends_in_log(log), *(end for run in runs for end in _ends_in_run(run))]
+    ends = [
+        _End(line.at, TopicPartition(line.topic, line.partition), line.target)
+        for line in log
+        if line.outcome in _STOPPED
+    ]
+    ends += [end for run in runs for end in _ends_in_run(run)]
     found: dict[TopicPartition, Brokers] = {}
     for end in sorted(ends, key=attrgetter("at")):
         if end.cancelled is None:
@@ -104,12 +109,6 @@ def cancelled_targets(
         else:
             found[end.tp] = end.cancelled
     return found
-
-
-def _ends_in_log(log: Iterable[ForeignCancelLine]) -> Iterator[_End]:
-    for line in log:
-        if line.outcome in _STOPPED:
-            yield _End(line.at, TopicPartition(line.topic, line.partition), line.target)
 
 
 def _ends_in_run(run: Run) -> Iterator[_End]:
@@ -155,7 +154,9 @@ def command(
     cluster = choice.cluster()
     cluster_id, states, listed = cluster.ask(partial(_read, targets))
     log = read_cancels(state, cluster_id)
-    cancelled = cancelled_targets(_runs_of(state, cluster_id), log)
+    ours = [each for each in reversed(all_runs(state)) if each.cluster_id == cluster_id]
+    runs = (RunClient(state.run(each.name)).read().run for each in ours)
+    cancelled = cancelled_targets(runs, log)
     outcomes = plan_outcomes(targets, states, listed, cancelled)
     click.echo(_json(cluster, outcomes) if json else _text(outcomes))
     if clear_throttles:
@@ -172,12 +173,6 @@ async def _read(
     described, listed = await read_cluster_and_reassignments(reader)
     answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
     return described.cluster_id, answer.partitions, listed
-
-
-def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:
-    for summary in reversed(list(all_runs(state))):
-        if summary.cluster_id == cluster_id:
-            yield RunClient(state.run(summary.name)).read().run
 
 
 def _text(outcomes: Sequence[_PartitionOutcome]) -> str:

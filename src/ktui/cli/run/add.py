@@ -35,7 +35,7 @@ from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_ef
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.launch import rewrite_rollback
-from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
 from ktui.planning.check.findings import Allowances, NeededPermission, Severity
@@ -229,17 +229,13 @@ def _add(client: RunClient, extra: CheckedExtraPlan, path: Path, *, json: bool) 
         _unended_run(client, path)  # if it has ended meanwhile, the plan is not added later either
         raise
     if answer.accepted:
-        _write_rollback_plan(client.folder)
+        try:
+            rewrite_rollback(client.folder)
+        except RunProblem as problem:
+            print_note(f"warning: {problem}")
     if json:
         click.echo(added_json(extra, answer_json(client.folder, number, answer)))
         end_if_refused(answer)
         return
     print_answer(client.folder, answer)
     click.echo(f"follow it with: ktui status {client.name}")
-
-
-def _write_rollback_plan(run_dir: RunDir) -> None:
-    try:
-        rewrite_rollback(run_dir)
-    except RunProblem as problem:
-        print_note(f"warning: {problem}")

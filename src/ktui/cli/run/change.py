@@ -108,16 +108,12 @@ def schedule_command(name: str, *, schedule: SetSchedule, state: StateDir, json:
         send_command(client, schedule, json=json)
         return
     run = client.read().run
-    click.echo(_schedule_json(run) if json else _schedule_text(run))
-
-
-def _schedule_json(run: Run) -> str:
     begins_at = run.schedule.begins_at(SystemClock().now())
-    return encode_record({"run": run.name, "schedule": run.schedule, "begins_at": begins_at})
+    answer = {"run": run.name, "schedule": run.schedule, "begins_at": begins_at}
+    click.echo(encode_record(answer) if json else _schedule_text(run, begins_at))
 
 
-def _schedule_text(run: Run) -> str:
-    begins_at = run.schedule.begins_at(SystemClock().now())
+def _schedule_text(run: Run, begins_at: datetime | None) -> str:
     now = "" if begins_at is None or run.ended else f"\nnow: {run.schedule.reason(begins_at)}"
     chosen = run.throttled.chosen
     rate = "" if chosen is None or run.ended else f"\n{chosen_text(chosen)}"

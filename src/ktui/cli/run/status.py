@@ -76,13 +76,15 @@ MOST_NOTES = 5  # the last notes shown; `--events` has them all
 
 def status_text(run: RunDetails, state: StateDir) -> str:
     """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
+    trouble = as_count(len(run.troubled), "partition")
+    off = sorted(run.called_off, key=lambda each: each.state.ended)  # those still moving first
     sections = [
         _head(run, state),
         _progress(run),
         _in_flight(run),
-        _troubled(run),
-        _waiting(run),
-        _cancelled(run),
+        _rows(f"in trouble: {trouble}", _TROUBLED, run.troubled),
+        _rows("waiting for their next step", _WAITING, run.waiting, MOST_ROWS),
+        _rows(f"called off: {as_count(len(off), 'partition')}", _CANCELLED, off, MOST_ROWS),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
@@ -94,8 +96,7 @@ def _head(run: RunDetails, state: StateDir) -> list[str]:
         *_origin(run),
         *_ownership(run),
         *_settings(run),
-        *_health(run),
-        *_cancel_gate(run, state),
+        *_health(run, state),
         *_notes(run),
     ]
     width = max(len(name) for name, _ in facts)
@@ -200,7 +201,7 @@ def _options(run: RunDetails) -> Iterator[str]:
     yield f"a poll every {chosen.poll_s:g} s"
 
 
-def _health(run: RunDetails) -> Iterator[tuple[str, str]]:
+def _health(run: RunDetails, state: StateDir) -> Iterator[tuple[str, str]]:
     if run.outage is not None:
         yield "cluster", f"lost {outage_text(run.outage)}"
     if run.gate.until is not None:
@@ -211,9 +212,6 @@ def _health(run: RunDetails) -> Iterator[tuple[str, str]]:
         yield "journal", run.problem
     if run.recording.on or run.recording.reason:
         yield "recording", run.recording.reason or "on"
-
-
-def _cancel_gate(run: RunDetails, state: StateDir) -> Iterator[tuple[str, str]]:
     if run.cancel_gate is not None:
         yield "gate", gate_line(run.cancel_gate, state, run.name)
 
@@ -238,32 +236,12 @@ def _in_flight(run: RunDetails) -> list[str]:
     return [head, table_of(columns, run.in_flight)]
 
 
-def _troubled(run: RunDetails) -> list[str]:
-    if not run.troubled:
-        return []
-    head = f"in trouble: {as_count(len(run.troubled), 'partition')}"
-    return [head, table_of(_TROUBLED, run.troubled)]
-
-
-def _waiting(run: RunDetails) -> list[str]:
-    if not run.waiting:
-        return []
-    return ["waiting for their next step", *_first_rows(_WAITING, run.waiting)]
-
-
-def _cancelled(run: RunDetails) -> list[str]:
-    """List the partitions that operators have cancelled, those still moving first."""
-    cancelled = sorted(run.called_off, key=lambda each: each.state.ended)
-    if not cancelled:
-        return []
-    head = f"called off: {as_count(len(cancelled), 'partition')}"
-    return [head, *_first_rows(_CANCELLED, cancelled)]
-
-
-def _first_rows(columns: Sequence[Column[str]], rows: Sequence[object]) -> Iterator[str]:
-    yield table_of(columns, rows[:MOST_ROWS])
-    if len(rows) > MOST_ROWS:
-        yield f"and {len(rows) - MOST_ROWS:,} more"
+def _rows(
+    head: str, columns: Sequence[Column[str]], rows: Sequence[object], most: int | None = None
+) -> list[str]:
+    """Return rows under a head, at most so many; nothing without any."""
+    more = [] if most is None or len(rows) <= most else [f"and {len(rows) - most:,} more"]
+    return [head, table_of(columns, rows[:most]), *more] if rows else []
 
 
 def _replicas(heading: str, field: str) -> Column[str]:

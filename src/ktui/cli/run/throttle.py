@@ -137,7 +137,8 @@ def command(  # noqa: PLR0913 - one for each option
     if json:
         click.echo(encode_record({"run": name, "throttle": throttle}))
     else:
-        click.echo(_as_text(name, throttle))
+        shown = [table_of(_COLUMNS, throttle.settings)] if throttle.settings else []
+        click.echo("\n\n".join(["\n".join(_facts(name, throttle)), *shown]))
 
 
 def _at_present(run: Run, settings: tuple[StandingSetting, ...]) -> tuple[StandingSetting, ...]:
@@ -243,13 +244,6 @@ def _check_over(run: Run) -> None:
             f"--leave-behind: run {run.name} still moves partitions, and removes its throttle "
             f"after them. To lift it now: ktui throttle {run.name} none"
         )
-
-
-def _as_text(run: str, throttle: ThrottleStatus) -> str:
-    blocks = ["\n".join(_facts(run, throttle))]
-    if throttle.settings:
-        blocks.append(table_of(_COLUMNS, throttle.settings))
-    return "\n\n".join(blocks)
 
 
 def _facts(run: str, throttle: ThrottleStatus) -> Iterator[str]:

@@ -140,13 +140,10 @@ def _batch_lines(batch: BatchPreview) -> Iterator[str]:
     count = as_count(len(batch.steps), "step")
     yield f"batch {batch.batch:,}, after {as_duration(batch.after_s)}, {count}"
     for step in batch.steps:
-        yield f"  {step.topic}-{step.partition}  {_step(step)}"
-
-
-def _step(step: StepPreview) -> str:
-    signs = [f"+{broker}" for broker in step.adding] + [f"-{broker}" for broker in step.removing]
-    elects = [] if step.elect is None else [f"elect {step.elect}"]
-    return "  ".join([replica_list_text(step.replicas), *signs, *elects])
+        signs = [f"+{broker}" for broker in step.adding] + [f"-{b}" for b in step.removing]
+        elects = [] if step.elect is None else [f"elect {step.elect}"]
+        words = "  ".join([replica_list_text(step.replicas), *signs, *elects])
+        yield f"  {step.topic}-{step.partition}  {words}"
 
 
 class StartOptions(RunChoices, frozen=True, kw_only=True):

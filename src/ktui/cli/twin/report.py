@@ -99,7 +99,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         _stalls(report.twins),
         iter([table_of(_STOPS, report.usual.stops)]),
         *(_fault(each) for each in report.usual.faults),
-        _missed(report.usual),
+        (f"{each}: did not happen, for the run was over" for each in report.usual.missed),
         _recording(report.twins),
         _verdict(report, colours=colours),
         _start(report),
@@ -215,10 +215,6 @@ def _fault(fault: FaultOutcome) -> Iterator[str]:
         f"  a rollback then: {as_count(stop.back_partitions, 'partition')} moved back, "
         f"{as_bytes(stop.back_bytes)} copied again"
     )
-
-
-def _missed(summary: Summary) -> Iterator[str]:
-    yield from (f"{event}: did not happen, for the run was over" for event in summary.missed)
 
 
 def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
