@@ -21,7 +21,7 @@ from textual.dom import DOMNode
 
 import ktui.tui
 from ktui.cli.context.config import load_config
-from ktui.cli.context.grouped_help import CONNECTION, FIRST, GROUPS
+from ktui.cli.context.option import CONNECTION, FIRST, GROUPS
 from ktui.cli.main import GROUPS as VERB_GROUPS
 from ktui.cli.main import NOT_FOR_PEOPLE, VERBS
 from ktui.cli.main import ktui as main_ktui

@@ -13,7 +13,7 @@ import pytest
 from bench.forecast.settling import Settled, Settling
 from pyspark.sql import SparkSession
 
-from ktui.cli.pipeline.options import read_derived_options
+from ktui.cli.pipeline.run import read_derived_options
 from ktui.execution.run.events import (
     AnyRunEvent,
     BudgetShared,

@@ -26,8 +26,7 @@ from ktui.cli.alter.change import (
 )
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option

@@ -22,8 +22,7 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import Grouped, Verb, add_option
+from ktui.cli.context.option import Grouped, GroupedCommand, Verb, add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import state_option

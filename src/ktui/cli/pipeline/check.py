@@ -49,7 +49,7 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
 
 
 def _checked_by_spark(place: str, master: str | None, state: StateDir) -> Findings:
-    from ktui.cli.pipeline.options import spark_for  # noqa: PLC0415 - slow to import
+    from ktui.cli.pipeline.run import spark_for  # noqa: PLC0415 - slow to import
     from ktui.pipeline.spark.cluster import spark_errors_as_problems  # noqa: PLC0415 - the same
 
     with spark_for(master, state) as (spark, line), spark_errors_as_problems():

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.options import common
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.json_form import encode

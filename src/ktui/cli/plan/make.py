@@ -12,8 +12,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import GivenLimits, complete_limits
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option

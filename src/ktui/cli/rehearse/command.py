@@ -15,8 +15,7 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import Grouped, add_option
+from ktui.cli.context.option import Grouped, GroupedCommand, add_option
 from ktui.cli.context.terminal import has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

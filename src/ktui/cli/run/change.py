@@ -7,8 +7,7 @@ from datetime import datetime
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.options import common
 from ktui.cli.options.limits import (
     GivenLimits,

@@ -18,8 +18,7 @@ from ktui.cli.context.claim import (
     ownership_options,
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
-from ktui.cli.context.grouped_help import GroupedCommand
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
