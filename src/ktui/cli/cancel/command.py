@@ -13,7 +13,13 @@ import msgspec
 
 from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, preview_text, report_json
 from ktui.cli.context.claim import OwnerChoice, check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, read_cluster_id
+from ktui.cli.context.cluster import (
+    Cluster,
+    ClusterChoice,
+    Target,
+    check_same_cluster,
+    read_cluster_id,
+)
 from ktui.cli.context.errors import INTERRUPTED, BadInput
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
@@ -39,14 +45,14 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.cancel.preview import CancelPreview
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import find_movers, find_run
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.ownership import CancelGateFile, holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
-from ktui.execution.run.events import PauseOrigin
+from ktui.execution.run.events import PauseOrigin, Started
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
 from ktui.execution.run.states import CancelKind
@@ -139,7 +145,7 @@ def _cancel_run(
     live = holder(run_dir) is not None
     preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.all_partitions))
     preview.movers = find_movers(state, found.begun.cluster_id, run.name)
-    _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
+    _read_cluster(preview, where, found.begun, needed=request.dry_run or not live)
     starts = not live and not preview.scope.over
     cancel = _Cancel(run_dir, state, found, request, preview, where, json, starts)
     if found.damage is not None:
@@ -165,30 +171,27 @@ def _check(run: Run, request: CancelRequest) -> None:
         )
 
 
-def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> None:
+def _read_cluster(preview: CancelPreview, where: Target, begun: Started, *, needed: bool) -> None:
     """Preview each partition by a fresh poll, without which the cancel may be unable to go on."""
     effects = preview.scope.effects.items()
     read = frozenset(tp for tp, effect in effects if effect.needs_read)  # not a long queue
     try:
-        preview.update(asyncio.run(_poll(preview.scope.run, read, cluster)))
+        preview.update(asyncio.run(_poll(read, where, begun)))
     except ClusterError as error:
         if needed:
             raise
         preview.problem = str(error)
 
 
-async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluster) -> Observation:
+async def _poll(
+    partitions: frozenset[TopicPartition], where: Target, begun: Started
+) -> Observation:
     async with (
-        aclosing(cluster.reader()) as reader,
+        aclosing(where.cluster.reader()) as reader,
         aclosing(Observer(reader, SystemClock(), patience_s=ONE_POLL_PATIENCE_S)) as observer,
     ):
         cluster_id = (await reader.describe_cluster()).cluster_id
-        if run.started is not None and cluster_id != run.started.cluster_id:
-            raise RunRefused(
-                f"{cluster.name} is cluster {cluster_id}, but run {run.name} belongs to cluster "
-                f"{run.started.cluster_id}. Name that cluster with --bootstrap-server, "
-                "--command-config or --context"
-            )
+        check_same_cluster(where, cluster_id, begun.cluster_id)
         return await observer.poll(Interest(partitions=partitions, fresh=True, log_dirs=True))
 
 

@@ -15,7 +15,7 @@ from ktui.cli.context.config import Config, Context, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterPorts, ClusterReader
+from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `kt
     from ktui.cluster.permissions import CanaryObstacles, Permissions
     from ktui.execution.run.events import Started
     from ktui.kafka.writer import KafkaWriter
-    from ktui.planning.check.findings import ClusterSnapshot
-    from ktui.planning.plan import Plan
 
 T = TypeVar("T")
 
@@ -304,16 +302,6 @@ def _check_text(option: str, value: str) -> None:
         raise BadInput(
             f"{option} {clean(value)}: is not UTF-8, so the run cannot store it. Rename it"
         ) from None
-
-
-async def read_cluster_for_plan(
-    reader: ClusterReader, plan: Plan, *, measure: bool = False
-) -> tuple[str, ClusterSnapshot]:
-    """Return the cluster's id, and a snapshot for a plan; measuring rates takes some seconds."""
-    from ktui.planning.check.snapshot import take_snapshot  # noqa: PLC0415 - no light verb needs it
-
-    cluster_id = (await reader.describe_cluster()).cluster_id
-    return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
 
 
 async def read_cluster_id(cluster: Cluster) -> str:

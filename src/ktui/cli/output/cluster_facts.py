@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,8 +19,6 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.ops.preview import FactReader
 from ktui.ops.start import CheckedRun, check_run
 from ktui.planning.check.findings import TO_START, Finding, FindingKind, NeededPermission, Severity
-from ktui.planning.plan import Plan
-from ktui.preview.facts import ClusterFacts
 
 if TYPE_CHECKING:  # verbs about runs only ask about gates, and load no client
     from ktui.cli.context.cluster import Cluster
@@ -96,24 +94,6 @@ def fact_reader(
         permits=cluster,
         standing=None if standing is None else find,
     )
-
-
-def read_facts(
-    cluster: Cluster,
-    plan: Plan,
-    need: NeededPermission,
-    state: StateDir,
-    *,
-    throttles: bool,
-    joins: str,
-) -> ClusterFacts:
-    """Read what the preview of a plan that joins a run rests on; see `FactReader.read`."""
-
-    def read(reader: KafkaReader) -> Coroutine[Any, Any, ClusterFacts]:
-        facts = fact_reader(cluster, reader, state, None)
-        return facts.read(plan, need, throttles=throttles, joins=joins)
-
-    return cluster.ask(read)
 
 
 def check_planned_run(

@@ -21,7 +21,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
-from ktui.cli.output.cluster_facts import check_gate_open, read_facts
+from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
 from ktui.cli.process.send_command import (
@@ -154,7 +154,11 @@ def command(  # noqa: PLR0913 - an option each
     source, plan = read_plan_argument(path)
     where = choice.or_of_run(found.begun).target(changes=not dry_run)
     need, throttles = _need(found, where), bool(found.run.throttled.rates)
-    facts = read_facts(where.cluster, plan, need, state, throttles=throttles, joins=name)
+    facts = where.cluster.ask(
+        lambda reader: fact_reader(where.cluster, reader, state, None).read(
+            plan, need, throttles=throttles, joins=name
+        )
+    )
     check_same_cluster(where, facts.cluster_id, found.begun.cluster_id)
     extra = CheckedExtraPlan(
         plan,

@@ -15,7 +15,6 @@ from ktui.cli.context.cluster import (
     ClusterChoice,
     Target,
     check_same_cluster,
-    read_cluster_for_plan,
 )
 from ktui.cli.context.errors import UNREAD, BadInput
 from ktui.cli.context.option import add_option
@@ -31,6 +30,7 @@ from ktui.cli.options.throttle import (
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table_of
 from ktui.cli.process.send_command import send_command
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
@@ -49,7 +49,8 @@ from ktui.execution.run.throttle_status import (
     throttle_status,
 )
 from ktui.inputfile import FileProblem
-from ktui.planning.check.findings import ClusterSnapshot, FindingKind, Severity
+from ktui.planning.check.findings import FindingKind, Severity
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.facts import ClusterFacts, Terms
@@ -196,7 +197,7 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
         tuple(PartitionTarget(each.tp.topic, each.tp.partition, each.target) for each in left)
     )
     unread = "ktui could not check whether a copy ends under this rate"
-    seen = _asked(run, unread, lambda reader: _read(reader, plan))
+    seen = _asked(run, unread, lambda reader: take_snapshot(reader, plan, SystemClock()))
     if seen is None:
         return
     facts = ClusterFacts(seen=settled(seen, run, run.tracks))
@@ -209,10 +210,6 @@ def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:
             raise BadInput(f"{words}{'' if words.endswith('?') else '.'} To insist: {found.option}")
         if found.kind is FindingKind.SLOWER_THAN_A_FETCH:
             print_note(f"warning: {found.sentence}")
-
-
-async def _read(reader: ClusterReader, plan: Plan) -> ClusterSnapshot:
-    return (await read_cluster_for_plan(reader, plan, measure=True))[1]
 
 
 def _undo(client: RunClient, *, json: bool) -> None:
