@@ -162,7 +162,7 @@ def test_a_cancel_on_the_wrong_cluster_is_refused_with_both_clusters_named(
     refused = abandoned.cancel("drain", "--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
-    expected = "prod-eu is cluster elsewhere, but run drain belongs to cluster simulated"
+    expected = "prod-eu is cluster elsewhere, but the run belongs to cluster simulated"
     assert expected in str(refused.exception)
     assert (abandoned.asked, abandoned.gate.state()) == ([], None)
 

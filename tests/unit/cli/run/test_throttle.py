@@ -145,7 +145,7 @@ def given_to_a_slow_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rat
     named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     monkeypatch.setattr(throttle, "check_throttle_permitted", lambda *_: None)
-    monkeypatch.setattr(throttle, "_read", late)
+    monkeypatch.setattr(throttle, "take_snapshot", late)
     answer = Answer(accepted=True, words="in force")
     monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
     with own_run(run):
