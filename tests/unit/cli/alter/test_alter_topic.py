@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from ktui.cluster.ports import ClusterReader, ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.settings import CORDONED, EVERY, broker_resource
+from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
 from ktui.execution.errors import RunProblem
 from ktui.planning.check.snapshot import read_pool
 from ktui.planning.replication_factor import BrokerPool
@@ -137,31 +136,6 @@ def test_a_policy_against_so_many_partitions_is_told_with_the_next_command(
     )
 
 
-def test_a_higher_factor_gives_new_replicas_to_the_emptiest_brokers_in_a_run(
-    sandbox: AlterSandbox,
-) -> None:
-    result = sandbox.alter("orders", "--replication-factor", "3")
-
-    assert_started(result)
-    assert "orders: 3 partitions to move, to 3 replicas each" in result.stderr.splitlines()
-    assert {n: part.target for n, part in sandbox.planned.items()} == {
-        0: (1, 2, 4), 1: (2, 3, 4), 2: (3, 1, 2),
-    }  # fmt: skip
-    assert sandbox.replicas == ORDERS
-
-
-def test_a_lower_factor_drops_the_last_replicas_but_keeps_a_live_one_for_a_dead(
-    sandbox: AlterSandbox,
-) -> None:
-    sandbox.simulated.do(layout.Kill(3))
-    wait(sandbox.simulated, 20.0)
-
-    assert_started(sandbox.alter("orders", "--replication-factor", "1"))
-
-    targets = {n: part.target for n, part in sandbox.planned.items()}
-    assert targets == {0: (1,), 1: (2,), 2: (1,)}
-
-
 def test_new_partitions_are_placed_by_ktui_and_get_the_new_factor_in_the_same_run(
     sandbox: AlterSandbox,
 ) -> None:
@@ -175,16 +149,6 @@ def test_new_partitions_are_placed_by_ktui_and_get_the_new_factor_in_the_same_ru
     assert sorted(map(counts.count, range(1, 5))) == [3, 4, 4, 4]
 
 
-def test_new_partitions_that_have_the_factor_at_once_are_left_out_of_the_run(
-    sandbox: AlterSandbox,
-) -> None:
-    result = sandbox.alter("orders", "--partitions", "4", "--replication-factor", "2", "--yes")
-
-    assert result.exit_code == 0, result.output
-    assert sandbox.replicas[3][0] == 4
-    assert sandbox.runs == []
-
-
 def test_new_partitions_with_a_lower_factor_begin_with_the_present_one(
     sandbox: AlterSandbox,
 ) -> None:
@@ -194,33 +158,6 @@ def test_new_partitions_with_a_lower_factor_begin_with_the_present_one(
 
     assert len(sandbox.replicas[3]) == 2
     assert sandbox.planned[3].target == sandbox.replicas[3][:1]
-
-
-def test_an_assignment_places_every_partition_as_kafka_topics_would(sandbox: AlterSandbox) -> None:
-    assert_started(sandbox.alter("orders", "--replica-assignment", "1:2, 3:2 ,3:4,4:1", "--yes"))
-
-    assert sandbox.replicas[3] == (4, 1)
-    assert {n: part.target for n, part in sandbox.planned.items()} == {1: (3, 2), 2: (3, 4)}
-
-
-def test_new_partitions_name_no_cordoned_broker_where_kafka_refuses_that(
-    sandbox: AlterSandbox,
-) -> None:
-    by_hand = "1:2,2:3,3:1,2:4"
-    for version in ("4.3", "4.4"):
-        sandbox.use(a_cluster({"orders": ORDERS}, brokers=range(1, 5), version=version))
-        cordon = ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)
-        sandbox.simulated.configure([cordon])
-        if version == "4.4":
-            refusal = sandbox.alter_refusal("orders", "--replica-assignment", by_hand)
-            assert (
-                "broker 4 would get new partitions, and is cordoned, so Kafka refuses them. Lift "
-                "the cordon with ktui broker uncordon 4, or name another" in refusal
-            )
-            assert len(sandbox.replicas) == 3
-        else:
-            sandbox.alter("orders", "--replica-assignment", by_hand, "--yes")
-            assert sandbox.replicas[3] == (2, 4)
 
 
 def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
@@ -240,17 +177,6 @@ def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
 
     assert_started(result)
     assert sandbox.replicas[3] == (4,)
-
-
-def test_a_factor_counts_from_the_target_of_somebody_elses_move(sandbox: AlterSandbox) -> None:
-    sandbox.simulated.do(move("orders-0", 4, 2))
-    wait(sandbox.simulated, 1.0)
-
-    result = sandbox.alter("orders", "--replication-factor", "3")
-
-    assert_started(result)
-    assert "someone else is reassigning orders-0" in result.stderr
-    assert sandbox.planned[0].target[:2] == (4, 2)
 
 
 def test_a_change_during_the_question_is_noticed(sandbox: AlterSandbox) -> None:

@@ -15,8 +15,6 @@ from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.run import throttle
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
-from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.settings import FOLLOWER_RATE
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
@@ -26,21 +24,18 @@ from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from support.cli.call_ktui import NamedCluster
 from support.cli.shell import owned_run
 from support.cli.start_sandbox import StartSandbox
 from support.cli.throttle_sandbox import (
-    BROKER_4,
     a_run,
     call,
     json_of,
-    lines,
     run_of,
     throttled,
 )
-from support.journals.journals import a_start, planned, started, written
+from support.journals.journals import planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
 
@@ -81,37 +76,6 @@ def test_an_undo_puts_the_last_rate_back(live: RunDir) -> None:
     assert "--undo and RATE exclude each other" in refusal(call(live, "5MB", "--undo"))
 
 
-def test_a_rate_under_which_no_copy_ends_is_not_asked_for_unless_the_operator_insists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}, inbound_s=2_000)
-    assert isinstance(cluster.clock, VirtualClock)
-    cluster.clock._leaping = True
-    monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: cluster.clock)
-    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
-    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
-    begun, *more = a_start(2)
-    where = {"bootstrap_server": "a:9092"}
-    begun = msgspec.structs.replace(begun, connection=where, cluster_id=cluster.spec.name)
-    run = a_run(tmp_path, begun, *more)
-    sent: list[SetThrottle] = []
-
-    def send(_client: RunClient, command: SetThrottle, *_: object) -> tuple[int, Answer]:
-        sent.append(command)
-        return 1, Answer(accepted=True, words="in force")
-
-    monkeypatch.setattr(RunClient, "send", send)
-    with own_run(run):
-        refused = refusal(call(run, "50"))
-        assert sent == []
-        call(run, "50", "--allow-slow")
-        call(run, "50MB")
-
-    assert refused.startswith("run drain-b3 is unchanged: at 50 B/s into broker")
-    assert refused.endswith(" Did you mean 50MB? To insist: --allow-slow")
-    assert [command.rates.every for command in sent] == [50, 50_000_000]
-
-
 @pytest.mark.parametrize(("rate", "waits"), [("60MB", False), ("none", False), ("40MB", True)])
 def test_only_a_lower_rate_waits_for_a_look_at_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str, *, waits: bool
@@ -150,45 +114,6 @@ def given_to_a_slow_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rat
     monkeypatch.setattr(RunClient, "send", lambda *_: (1, answer))
     with own_run(run):
         return call(run, rate)
-
-
-def test_the_throttle_shows_what_others_have_set_since_the_run_last_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})
-    theirs = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "300000")
-    cluster.do(layout.AlterConfigs((theirs,)))
-    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
-    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
-    begun, *more = throttled()
-    begun = msgspec.structs.replace(
-        begun, connection={"bootstrap_server": "a:9092"}, cluster_id=cluster.spec.name
-    )
-    run = a_run(tmp_path, begun, *more)
-
-    with own_run(run):
-        shown = lines(call(run))
-
-    (rate,) = (line for line in shown if "broker 4" in line)
-    assert "none: somebody else set 300000 (300 kB/s)" in rate
-
-
-def test_the_throttle_shows_that_somebody_has_deleted_a_rate_since_the_run_last_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]})  # no rate is set on its brokers
-    named = NamedCluster(reader=cluster.reader, writer=cluster.writer)
-    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
-    begun, *more = throttled()
-    where = {"bootstrap_server": "a:9092"}
-    begun = msgspec.structs.replace(begun, connection=where, cluster_id=cluster.spec.name)
-    run = a_run(tmp_path, begun, *more)
-
-    with own_run(run):
-        shown = lines(call(run))
-
-    (rate,) = (line for line in shown if "broker 4" in line)
-    assert "none: somebody else deleted it" in rate
 
 
 @pytest.mark.parametrize(
@@ -245,44 +170,6 @@ def throttle_permissions_live(
         yield found
 
 
-@pytest.mark.parametrize(
-    ("missing", "permission"),
-    [
-        (("cluster", "AlterConfigs"), "AlterConfigs on the cluster is not granted"),
-        (("cluster", "DescribeConfigs"), "DescribeConfigs on the cluster is not granted"),
-        (("orders", "AlterConfigs"), "AlterConfigs on topic orders is not granted"),
-    ],
-)
-def test_a_rate_without_permission_is_refused_with_the_permission_and_not_sent(
-    throttle_permissions_live: Live, missing: tuple[str, str], permission: str
-) -> None:
-    throttle_permissions_live.lacks([missing])
-
-    result = throttle_permissions_live.throttle("50MB")
-
-    assert isinstance(result.exception, BadInput), result.output
-    assert str(result.exception).startswith("run drain is unchanged: ")
-    assert permission in str(result.exception)
-    assert f"Grant it with kafka-acls --add --operation {missing[1]} --" in str(result.exception)
-    assert not throttle_permissions_live.asked
-
-
-def test_lifting_a_throttle_checks_no_permission(throttle_permissions_live: Live) -> None:
-    throttle_permissions_live.lacks([("cluster", "AlterConfigs")])
-
-    assert throttle_permissions_live.throttle("none").exit_code == 0
-    assert len(throttle_permissions_live.asked) == 1
-
-
-def test_a_rate_is_sent_to_the_engine_with_full_permissions(
-    throttle_permissions_live: Live,
-) -> None:
-    result = throttle_permissions_live.throttle("50MB")
-
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert len(throttle_permissions_live.asked) == 1
-
-
 def test_an_objective_is_sent_only_if_the_run_s_canary_may_measure_it(
     throttle_permissions_live: Live,
 ) -> None:
@@ -318,30 +205,6 @@ def test_an_unreachable_cluster_warns_and_still_sends_the_rate(
     assert len(throttle_permissions_live.asked) == 1
 
 
-def test_permissions_on_another_cluster_are_ignored(
-    throttle_permissions_live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    throttle_permissions_live.lacks([("cluster", "AlterConfigs")])
-    start_event = msgspec.structs.replace(started(2, "another"), connection={"context": "prod-eu"})
-    run = throttle_permissions_live.sandbox.state.create_run("other")
-    written(run.journal, [start_event, planned(2)]).close()
-    monkeypatch.setattr(throttle_permissions_live, "run", run)
-
-    with own_run(run):
-        words = [
-            "throttle",
-            "other",
-            "50MB",
-            "--state-dir",
-            str(throttle_permissions_live.sandbox.state.path),
-        ]
-        result = CliRunner().invoke(ktui, words)
-
-    assert result.exit_code == 0, result.output
-    assert "could not check whether this throttle is permitted" in result.stderr
-    assert len(throttle_permissions_live.asked) == 1
-
-
 RATED = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB"))
 LIFTED = ThrottleChanged(old=parse_throttle_rates("50MB"), new=NO_THROTTLE)
 
@@ -366,24 +229,6 @@ def a_launch(state: StateDir, name: str) -> Launch:
         until=None,
         concurrent=True,
     )
-
-
-def test_a_concurrent_run_with_a_second_throttle_is_refused(
-    sandbox: StartSandbox,
-) -> None:
-    first_events: list[AnyRunEvent] = [started(1, sandbox.cluster_id), planned(1)]
-    other = two_throttles_a_run(sandbox.state, "other", *first_events, RATED)
-    arguments = (sandbox.plan(), "--concurrent")
-
-    with own_run(other):
-        refused_with = sandbox.refusal(*arguments, "--throttle", "20MB")
-        kept = sandbox.runs
-        without = sandbox.start(*arguments)
-
-    assert refused_with.startswith("run other has a throttle. A broker has only one rate")
-    assert refused_with.endswith("ktui throttle other none")
-    assert kept == ["other"]
-    assert str(without.exception) == "no engine is to be started"
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["waits for resume", "has lifted its throttle"])
@@ -422,21 +267,6 @@ def test_a_live_run_is_refused_a_throttle_beside_another(tmp_path: Path) -> None
     assert refused.exit_code == 2
     assert "refused: run other has a throttle" in refused.stderr
     assert "ktui throttle other none" in refused.stderr
-
-
-def test_a_start_with_a_throttle_is_refused_while_a_dead_run_has_left_its_own(
-    sandbox: StartSandbox,
-) -> None:
-    two_throttles_a_run(sandbox.state, "other", *left_standing(sandbox.cluster_id))
-
-    refused_with = sandbox.refusal(sandbox.plan(), "--throttle", "20MB")
-    without = sandbox.start(sandbox.plan())
-
-    assert refused_with.startswith(
-        "run other has left its rate on broker 4, and has no engine. A broker"
-    )
-    assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in refused_with
-    assert str(without.exception) == "no engine is to be started"
 
 
 def test_a_live_run_is_refused_a_throttle_while_a_dead_run_has_left_its_own(tmp_path: Path) -> None:
