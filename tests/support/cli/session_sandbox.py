@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Collection
@@ -13,12 +14,13 @@ from typing import Any
 import pytest
 
 from ktui.cli.doctor.findings import DoctorFinding, good
+from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Permissions
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.ownership import CancelGateFile, Holder, Ownership, own_run
+from ktui.execution.host.ownership import CancelGateFile, Holder, Ownership, own_run, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
@@ -30,7 +32,7 @@ from support.cli.call_ktui import NamedCluster
 from support.cli.golden_runs import kinds
 from support.cli.start_sandbox import PlanSandbox, StartSandbox, cluster
 from support.golden import Acts
-from support.journals.journals import written
+from support.journals.journals import owner, written
 from support.simulated.moving_clusters import Replicas, a_cluster, move, wait
 
 _CLOCKED = (
@@ -38,6 +40,7 @@ _CLOCKED = (
     "ktui.cli.doctor.command",
     "ktui.cli.doctor.throttles",
     "ktui.cli.output.cluster_facts",
+    "ktui.cli.run.hand_over",
     "ktui.cli.run.status",
 )
 """Modules that take the time from the machine's clock."""
@@ -59,7 +62,11 @@ class SessionSandbox(StartSandbox):
             "KTUI_CONFIG_DIR": str(folder),
             "KTUI_CONTEXT": "prod",
         }
-        self.fixed = {str(folder): "FOLDER"}
+        me = this_process()
+        self.fixed = {
+            str(folder): "FOLDER",
+            f"{me.user} on {me.host}": "ada on here",
+        }
         self._owned: dict[str, Ownership] = {}
         self._given: set[str] = set()
         self.not_granted: list[tuple[str, str]] = []
@@ -166,6 +173,12 @@ class SessionSandbox(StartSandbox):
             self.simulated.do(layout.Append(TopicPartition("orders", partition), 1_000_000))
         self.do(layout.Start(broker), 20.0)
 
+    def owned(self) -> None:
+        """Let another state directory own the cluster."""
+        bob, clock = owner("bob"), VirtualClock(leaping=True)
+        claim = GroupClaim(self.simulated.memberships(), self.cluster_id, bob, clock)
+        asyncio.run(claim.claim(take_over=True))
+
     def set(self, scope: str, name: str, key: str, value: str) -> None:
         """Let somebody set something."""
         resource = ConfigResource(ConfigScope(scope), name)
@@ -262,6 +275,7 @@ ACTS: Acts = {
     "run": SessionSandbox.run,
     "live": SessionSandbox.live,
     "dies": SessionSandbox.dies,
+    "owned": SessionSandbox.owned,
     "set": SessionSandbox.set,
     "move": lambda sandbox, name, to: sandbox.do(move(name, *_numbers(to))),
     "topic": _topic,
@@ -269,7 +283,8 @@ ACTS: Acts = {
     "behind": lambda sandbox, broker: sandbox.comes_back_behind(int(broker)),
     "hang": lambda sandbox, broker: sandbox.do(layout.Hang(int(broker))),
     "offline": lambda sandbox, broker, path: sandbox.do(layout.FailLogDir(int(broker), path)),
-    "deny": lambda sandbox, call: sandbox.do(layout.Deny(call)),
+    "deny": lambda sandbox, *calls: [sandbox.do(layout.Deny(call)) for call in calls],
+    "remove": lambda sandbox, name: (sandbox.folder / name).unlink(),
     "down": lambda sandbox, broker: sandbox.do(layout.Kill(int(broker)), 30.0),
     "disk-left": lambda sandbox, broker, left: sandbox.do(
         layout.FillDisk(int(broker), leave=int(left))

@@ -105,19 +105,6 @@ def test_starting_a_run_claims_the_cluster_for_the_run_and_its_state_directory(
     assert "--no-ownership" not in sandbox.engine
 
 
-def test_a_start_on_someone_elses_cluster_is_refused_before_anything_is_created(
-    sandbox: OwningOffice,
-) -> None:
-    sandbox.owned_by("bob")
-
-    words = sandbox.refusal(sandbox.plan(orders_0=(4, 2, 3)), "--headless")
-
-    assert "nothing was sent: bob on ops1 (run orders, since " in words
-    assert "--take-over" in words
-    assert sandbox.runs == []
-    assert not sandbox.engine
-
-
 def test_a_refusal_points_to_a_users_other_state_directory_that_owns_the_cluster(
     sandbox: OwningOffice, tmp_path: Path
 ) -> None:
@@ -129,15 +116,6 @@ def test_a_refusal_points_to_a_users_other_state_directory_that_owns_the_cluster
     assert "That is another state directory of yours here: use --state-dir" in words
 
 
-def test_a_cluster_is_taken_over_only_on_request(sandbox: OwningOffice) -> None:
-    sandbox.owned_by("bob")
-
-    sandbox.started("--take-over")
-
-    assert sandbox.engine
-    assert isinstance(asyncio.run(sandbox.claim_of("bob").read()), OwnedByOthers)
-
-
 def test_a_run_of_the_same_state_directory_needs_no_take_over(sandbox: OwningOffice) -> None:
     sandbox.started("--name", "first")
     sandbox.engine = []
@@ -146,28 +124,6 @@ def test_a_run_of_the_same_state_directory_needs_no_take_over(sandbox: OwningOff
 
     assert sandbox.engine[1] == "second"
     assert sandbox.runs == ["first", "second"]
-
-
-@pytest.mark.parametrize("options", [("--no-ownership",), ()])
-def test_a_user_who_may_not_join_groups_is_shown_how_to_run_without_ownership(
-    sandbox: OwningOffice, options: tuple[str, ...]
-) -> None:
-    sandbox.its.denied.update({"describe_group", "join_group"})
-    words = sandbox.refusal(sandbox.plan(orders_0=(4, 2, 3)), "--headless")
-    assert "the owner of the cluster is unknown" in words
-    assert "--no-ownership, or `ownership: off`" in words
-    assert sandbox.runs == []
-
-    sandbox.cluster(sandbox.its, ownership=bool(options))
-    sandbox.started(*options)
-
-    assert "--no-ownership" in sandbox.engine
-
-
-def test_take_over_and_no_ownership_exclude_each_other(sandbox: OwningOffice) -> None:
-    words = sandbox.refusal(sandbox.plan(), "--headless", "--take-over", "--no-ownership")
-
-    assert "--take-over" in words
 
 
 @pytest.mark.parametrize("before", ["nobody's", "ours"])
@@ -199,11 +155,6 @@ def test_a_name_that_is_taken_claims_nothing(sandbox: OwningOffice) -> None:
     sandbox.refusal(sandbox.plan(), "--headless", "--name", "drain")
 
     assert sandbox.standing == Unowned()
-
-
-def test_the_first_start_warns_that_brokers_create_the_offsets_topic(sandbox: OwningOffice) -> None:
-    assert "makes brokers create __consumer_offsets" in sandbox.started("--name", "first").stderr
-    assert "__consumer_offsets" not in sandbox.started("--name", "second").stderr
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -369,24 +320,6 @@ async def test_the_live_view_resumes_a_run_with_an_unknown_owner_only_to_cancel(
     assert recorded == (["asked", "drain"] if cancels else [])
 
 
-def test_throttles_are_cleared_on_someone_elses_cluster_only_after_a_takeover(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox = ThrottleSandbox(tmp_path, monkeypatch)
-    sandbox.left_behind()
-    bob = claim_on(sandbox.patient, "bob")
-    asyncio.run(bob.claim(take_over=True))
-    before = dict(sandbox.settings)
-
-    refused = sandbox.clear()
-    assert isinstance(refused.exception, RunRefused)
-    assert "--take-over" in str(refused.exception)
-    assert sandbox.settings == before
-
-    assert sandbox.clear("--take-over").exit_code == 0
-    assert not sandbox.settings
-
-
 def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,17 +342,6 @@ def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
     assert isinstance(refused.exception, RunRefused)
     assert "bob on ops1" in str(refused.exception)
     assert sandbox.settings == before
-
-
-def test_throttles_are_cleared_while_the_owner_is_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox = ThrottleSandbox(tmp_path, monkeypatch)
-    sandbox.left_behind()
-    sandbox.patient.denied.update({"describe_group", "join_group"})
-
-    assert sandbox.clear().exit_code == 0
-    assert not sandbox.settings
 
 
 def claim_on(cluster: SimulatedCluster, user: str) -> GroupClaim:

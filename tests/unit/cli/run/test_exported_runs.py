@@ -18,109 +18,15 @@ from ktui.cluster.errors import Unreachable
 from ktui.cluster.ownership import Unowned
 from ktui.execution.errors import JournalProblem, RunRefused
 from ktui.execution.host.client import LONGEST_NOTE, RunClient, write_note
-from ktui.execution.host.ownership import own_run, this_process
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.run.events import Configure, Ended, EngineLeft, Exported
+from ktui.execution.run.events import Ended, EngineLeft, Exported
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
 from support.cli.call_ktui import Done, call_ktui
-from support.cli.shell import RATE, TwoHosts, assert_owned, folded_run, owned_run, words
+from support.cli.shell import TwoHosts, assert_owned, folded_run, owned_run, words
 from support.journals.journals import a_start, step, written
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        ("resume", "drain"),
-        ("cancel", "drain", "--stop", "--all"),
-        ("pause", "drain"),
-        ("limits", "drain", "--partitions", "2"),
-    ],
-    ids=lambda verb: verb[0],
-)
-def test_an_exported_run_refuses_every_verb_where_it_was(
-    hosts: TwoHosts, verb: tuple[str, ...]
-) -> None:
-    hosts.run()
-    hosts.export()
-
-    refused = words(hosts.ktui(*verb))
-
-    assert f"was exported to {hosts.file}, and goes on where that is imported" in refused
-    assert not hosts.engines
-
-
-def test_runs_and_status_show_an_exported_run_as_exported(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-
-    runs = json.loads(hosts.ktui("runs", "--json").output)["runs"]
-    status = hosts.ktui("status", "drain").output
-
-    assert [run["state"] for run in runs] == ["exported"]
-    assert f"exported it to {hosts.file}: it goes on where that is imported" in status
-    assert "ktui resume" not in status
-
-
-def test_a_live_run_is_not_exported(hosts: TwoHosts) -> None:
-    run = hosts.run()
-
-    with own_run(run) as owned:
-        refused = words(hosts.export())
-
-    assert "run drain is owned by process" in refused
-    assert f"Have the engine leave it: kill {owned.holder.pid}" in refused
-
-    assert not hosts.file.exists()
-    assert folded_run(hosts.here).exported is None
-
-
-def test_an_ended_run_is_not_exported(hosts: TwoHosts) -> None:
-    hosts.run(Ended(counts={State.DONE: 2}))
-
-    assert "has ended. Nothing of it is left to do elsewhere" in words(hosts.export())
-
-
-def test_an_export_overwrites_no_file(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.file.write_text("mine")
-
-    assert "exists already. Name another file" in words(hosts.export())
-    assert hosts.file.read_text() == "mine"
-    assert folded_run(hosts.here).exported is None
-
-
-def test_an_export_is_refused_while_another_run_is_live_on_the_cluster(
-    hosts: TwoHosts,
-) -> None:
-    hosts.run()
-    other = hosts.run(name="other")
-
-    with own_run(other):
-        refused = words(hosts.export())
-
-    assert "run other, owned by process" in refused
-    assert "is live on the cluster" in refused
-    assert folded_run(hosts.here).exported is None
-
-
-def test_an_export_is_refused_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.run(Configure(changes=(RATE,)), name="other")
-
-    assert "run other has left its throttle on broker 4" in words(hosts.export())
-    assert not hosts.file.exists()
-
-
-def test_an_exported_run_can_be_exported_again_after_its_file_is_lost(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-    hosts.file.unlink()
-
-    assert hosts.export().exit_code == 0
-    assert hosts.take().exit_code == 0
-    assert folded_run(hosts.there).exported is None
 
 
 @pytest.mark.parametrize("file_name", ["no/such/folder.run", "n" * 300, "a-link.run"])
@@ -137,14 +43,6 @@ def test_an_export_to_a_file_that_cannot_be_created_leaves_the_run_as_it_was(
     assert "Name another file" in refused
     assert folded_run(hosts.here).exported is None
     assert_owned(hosts.standing)
-
-
-def test_resuming_an_exported_run_shows_how_to_export_it_again(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-    hosts.file.unlink()
-
-    assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
 
 
 def test_a_run_of_an_unreachable_cluster_is_exported_only_without_ownership(

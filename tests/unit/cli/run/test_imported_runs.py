@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.main import ktui
-from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.ownership import OwnedHere, Unowned
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.hand_over import import_run, open_export
@@ -123,17 +123,6 @@ def test_an_import_keeps_a_run_of_the_same_name_and_asks_for_another_name(hosts:
     assert folded_run(hosts.there).tracks == intact.tracks
     assert hosts.take("--name", "drain-2").exit_code == 0
     assert len(folded_run(hosts.there, "drain-2").tracks) == 2
-
-
-def test_an_import_takes_over_someone_elses_cluster_only_on_request(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export("--no-ownership")
-    bob = hosts.claimed_by("bob")
-
-    assert "bob on ops1" in words(hosts.take())
-    assert hosts.there.run_dirs() == []
-    assert hosts.take("--take-over").exit_code == 0
-    assert isinstance(asyncio.run(bob.check()), OwnedByOthers)
 
 
 @pytest.mark.parametrize("damage", ["cut short", "another byte", "no journal", "a folder"])
