@@ -65,7 +65,7 @@ async def _snapshot(plan: Plan, twin: Twin, *, measure: bool) -> ClusterSnapshot
 
 FEW = 200  # up to here a rehearsal is sooner over than another process has started
 
-LOST_PROCESS = "the system has ended a process of the rehearsal, perhaps for lack of memory"
+_LOST_PROCESS = "the system has ended a process of the rehearsal, perhaps for lack of memory"
 
 
 class RehearsedTwin(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ def rehearse(
     tasks = twin_tasks(rehearsal, twin, start=start, record=record)
     if min(cores(), len(tasks)) == 1 or _partitions(rehearsal) <= FEW:
         return tuple(map(play_twin, tasks))
-    return _play_side_by_side(tasks)
+    return asyncio.run(_play_side_by_side(tasks))
 
 
 def twin_tasks(
@@ -121,23 +121,15 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
-    """No process outlives an interrupt or an error. Raises RunProblem: one was killed."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(len(tasks), mp_context=context, initializer=ignore_interrupts)
-    try:
-        return tuple(pool.map(play_twin, tasks))
-    except BrokenProcessPool:
-        raise RunProblem(f"{LOST_PROCESS}. Rehearse one twin at a time, with --rate") from None
-    except BaseException:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+async def _play_side_by_side(tasks: Sequence[TwinTask]) -> tuple[RehearsedTwin, ...]:
+    loop = asyncio.get_running_loop()
+    async with _processes(len(tasks), ". Rehearse one twin at a time, with --rate") as pool:
+        return tuple(
+            await asyncio.gather(*(loop.run_in_executor(pool, play_twin, t) for t in tasks))
+        )
 
 
-def ignore_interrupts() -> None:
+def _ignore_interrupts() -> None:
     """Leave an interrupt from the terminal to the process that has started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -217,20 +209,20 @@ async def rehearse_in_background(
 
 
 @asynccontextmanager
-async def _processes(most: int) -> AsyncIterator[ProcessPoolExecutor]:
-    """No process outlives the block. Raises RunProblem: the system has ended one."""
+async def _processes(most: int, advice: str = "") -> AsyncIterator[ProcessPoolExecutor]:
+    """No process outlives the block. Raises RunProblem, with advice: the system has ended one."""
     before = set(multiprocessing.active_children())
     with redirect_stderr(sys.__stderr__):  # a view has put one without a file in its place
         resource_tracker.ensure_running()
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(most, mp_context=context, initializer=ignore_interrupts)
+    pool = ProcessPoolExecutor(most, mp_context=context, initializer=_ignore_interrupts)
     try:
         yield pool
     except BaseException as error:
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         if isinstance(error, BrokenProcessPool):
-            raise RunProblem(LOST_PROCESS) from None
+            raise RunProblem(f"{_LOST_PROCESS}{advice}") from None
         if isinstance(error, OSError):
             raise RunProblem(
                 f"the rehearsal could not start its worker processes: {error}"

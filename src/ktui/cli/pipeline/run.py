@@ -25,6 +25,7 @@ from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
+from ktui.pipeline.lake.sizing import is_local
 from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals
 from ktui.pipeline.run.run import (
     PipelineOutcome,
@@ -33,7 +34,7 @@ from ktui.pipeline.run.run import (
     reads_little,
     run,
 )
-from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, is_local, shipped
+from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
 from ktui.pipeline.what_if.play import read_grid
 from ktui.quantities import as_count

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BYTES = 4 << 20
@@ -97,14 +98,15 @@ def sized(spark: SparkSession, size: int) -> Iterator[Sizing]:
 def _settings(spark: SparkSession, size: int) -> dict[str, str]:
     if size <= SMALL_BYTES:
         return dict(SMALL_SETTINGS)
-    if not _is_local(spark):
+    if not is_local(spark.sparkContext):
         return {}
     partitions = max(2, spark.sparkContext.defaultParallelism, -(-size // PARTITION_BYTES))
     return {**_ONE_MACHINE, _SHUFFLE_PARTITIONS: str(partitions)}
 
 
-def _is_local(spark: SparkSession) -> bool:
-    return str(spark.sparkContext.master).startswith("local")
+def is_local(context: SparkContext) -> bool:
+    """Whether all work is done in this process's own JVM."""
+    return str(context.master).startswith("local")
 
 
 def runs_small(spark: SparkSession) -> bool:
@@ -114,7 +116,7 @@ def runs_small(spark: SparkSession) -> bool:
 
 def keeps_rows(spark: SparkSession) -> bool:
     """Whether rows are kept in memory: in a small run of this machine; an executor may leave."""
-    return runs_small(spark) and _is_local(spark)
+    return runs_small(spark) and is_local(spark.sparkContext)
 
 
 def computed_once(rows: DataFrame) -> DataFrame:

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from ktui.durable import write_output
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.files import local_path
+from ktui.pipeline.lake.sizing import is_local
 from ktui.pipeline.spark.probe import ProbeResult, probe
 from ktui.quantities import as_duration
 from ktui.units import Seconds, parse_quantity
@@ -216,11 +217,6 @@ WAIT = "spark.ktui.executorWait"
 USUAL_WAIT = "2m"
 _EVERY_S = 0.5
 _PROBES = 32  # the tasks that probe executors: more than the first executor alone can run
-
-
-def is_local(context: SparkContext) -> bool:
-    """Whether all work is done in this process's own JVM."""
-    return str(context.master).startswith("local")
 
 
 @contextmanager
