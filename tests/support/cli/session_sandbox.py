@@ -41,6 +41,7 @@ _CLOCKED = (
     "ktui.cli.doctor.throttles",
     "ktui.cli.output.cluster_facts",
     "ktui.cli.run.hand_over",
+    "ktui.cli.run.list",
     "ktui.cli.run.status",
 )
 """Modules that take the time from the machine's clock."""
@@ -283,6 +284,7 @@ ACTS: Acts = {
     "behind": lambda sandbox, broker: sandbox.comes_back_behind(int(broker)),
     "hang": lambda sandbox, broker: sandbox.do(layout.Hang(int(broker))),
     "offline": lambda sandbox, broker, path: sandbox.do(layout.FailLogDir(int(broker), path)),
+    "stops": lambda sandbox, broker: sandbox.do(layout.Shutdown(int(broker))),
     "deny": lambda sandbox, *calls: [sandbox.do(layout.Deny(call)) for call in calls],
     "remove": lambda sandbox, name: (sandbox.folder / name).unlink(),
     "down": lambda sandbox, broker: sandbox.do(layout.Kill(int(broker)), 30.0),
