@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -26,6 +25,7 @@ from ktui.tui.draw.paint import content
 from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.frame import BoxScreen
 
 
 class StoryMoments:
@@ -140,20 +140,10 @@ def save_picture(folder: Path, name: str, svg: str) -> Path:
 _MOST_REFUSALS = 20
 
 
-class StoryScreen(ModalScreen[None]):
+class StoryScreen(BoxScreen[None]):
     """Shows the story, and the parts of the plan that the cluster did not accept."""
 
-    CSS = """
-    StoryScreen {
-        align: center middle;
-        & > VerticalScroll {
-            width: 92%; max-width: 84; height: auto; max-height: 90%; padding: 1 2;
-            border: round $primary; background: $surface;
-            border-title-color: $foreground; border-subtitle-color: $dim;
-            scrollbar-size-vertical: 1;
-        }
-    }
-    """
+    CSS = "StoryScreen > .box { max-width: 84; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i", "dismiss", "close", tooltip="Close the story"),
     ]
@@ -164,7 +154,7 @@ class StoryScreen(ModalScreen[None]):
         self._title, self._about, self._refused = title, about, refused
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as scroll:
+        with VerticalScroll(classes="box") as scroll:
             scroll.border_title = Content(self._title)
             scroll.border_subtitle = "esc closes"
             yield Static(Content("\n\n".join(filter(None, (self._about, *self._not_accepted())))))

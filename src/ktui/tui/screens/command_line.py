@@ -68,8 +68,7 @@ class CommandScreen(ModalScreen[Action | None]):
         & .hint { height: auto; max-height: 2; padding: 0 2; color: $dim; }
         & Horizontal { height: 1; background: $cursor; }
         & .colon { width: auto; padding: 0 0 0 1; color: $primary; text-style: bold; }
-        & Input { width: 1fr; height: 1; padding: 0; background: $cursor; }
-        & Input, & Input:focus { border: none; }
+        & Input { width: 1fr; padding: 0; }
         & .problem { height: auto; max-height: 4; padding: 0 2; color: $warning; display: none; }
         & .problem.-shown { display: block; }
     }

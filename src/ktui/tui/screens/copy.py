@@ -10,7 +10,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList, TextArea
 from textual.widgets.option_list import Option
 
@@ -26,6 +25,7 @@ from ktui.tui.screens.watch.row_model import widest
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import Route, clipboard_route, load_tmux_buffer
+from ktui.tui.widgets.frame import BoxScreen
 
 _ROW_CELLS = 200  # the width of a row as text: every column is in it
 
@@ -75,19 +75,10 @@ async def copy_text(app: App[Any], text: str) -> None:
     app.notify(f"Sent to the terminal: {count}.")
 
 
-class SelectScreen(ModalScreen[None]):
+class SelectScreen(BoxScreen[None]):
     """Shows a text to select from with the mouse."""
 
-    CSS = """
-    SelectScreen {
-        align: center middle;
-        & > TextArea {
-            width: 92%; max-width: 120; height: auto; max-height: 80%;
-            border: round $primary; background: $surface;
-            border-title-color: $foreground; border-subtitle-color: $dim;
-        }
-    }
-    """
+    CSS = "SelectScreen > .box { max-height: 80%; padding: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close", tooltip="Close the text"),
     ]
@@ -98,23 +89,18 @@ class SelectScreen(ModalScreen[None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        area = TextArea(self._text, read_only=True, soft_wrap=True, show_cursor=False)
+        area = TextArea(self._text, read_only=True, show_cursor=False, classes="box")
         area.border_title = "this terminal does not let programs copy"
         area.border_subtitle = "hold fn, select with the mouse, cmd+C · esc closes"
         yield area
 
 
-class CopyScreen(ModalScreen[str | None]):
+class CopyScreen(BoxScreen[str | None]):
     """Returns the text to copy; None if the operator left the screen."""
 
     CSS = """
     CopyScreen {
-        align: center middle;
-        & > Vertical {
-            width: 92%; max-width: 90; height: auto; padding: 1 2;
-            border: round $primary; background: $surface;
-            border-title-color: $foreground; border-subtitle-color: $dim;
-        }
+        & > .box { max-width: 90; }
         & OptionList {
             height: auto; padding: 0; border: none; background: $surface;
             background-tint: transparent; text-wrap: nowrap; text-overflow: ellipsis;
@@ -139,7 +125,7 @@ class CopyScreen(ModalScreen[str | None]):
         self._name, self._forms = name, forms
 
     def compose(self) -> ComposeResult:
-        with Vertical() as box:
+        with Vertical(classes="box") as box:
             box.border_title = Content(f"copy {self._name}")
             box.border_subtitle = "a letter or enter copies · esc closes"
             lines = [

@@ -55,8 +55,7 @@ class Dialog(ModalScreen[ResultT]):
         & .dialog-title { display: none; text-style: bold; margin-bottom: 1; }
         & .-title-inside .dialog-title { display: block; }
         & .dialog Static { height: auto; }
-        & TextField { border: none; height: 1; padding: 0 1; background: $cursor; }
-        & TextField:focus { border: none; background-tint: $primary 25%; }
+        & TextField:focus { background-tint: $primary 25%; }
         &.-tall > .dialog { margin-top: 4; }
         &.-taller > .dialog { margin-top: 6; }
         &.-tallest > .dialog { margin-top: 10; }

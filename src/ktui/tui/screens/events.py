@@ -16,10 +16,9 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Click, Resize
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
@@ -27,13 +26,13 @@ from textual.widgets import Input, Static
 from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
-from ktui.tui.draw.paint import content, titled_rule
+from ktui.tui.draw.paint import content
 from ktui.tui.screens.event_list import EventChoice, EventFilter, EventRow, EventRows, splice
 from ktui.tui.widgets.bindings import give_ids, key_names
 from ktui.tui.widgets.fields import TextField
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
-from ktui.tui.widgets.services import ReportsOwnErrors, services
+from ktui.tui.widgets.frame import TitledScreen
+from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.services import services
 
 SIGNS = ("·", "!", "‼")  # news, warning, trouble: the sign beside the colour
 _WIDEST_SUBJECT = 40
@@ -316,17 +315,13 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-class EventsScreen(Screen[None], ReportsOwnErrors):
+class EventsScreen(TitledScreen[None]):
     """Shows every event; the app calls `show_progress` after each poll."""
 
     CSS = """
     EventsScreen {
-        background: $background; layers: events note;
-        & > #events-title { height: 1; }
-        & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
-        & > #events-filter.-closed { display: none; }
+        layers: events note;
         & > #events-empty { layer: note; width: 100%; margin-top: 1; padding: 1 2; color: $dim; }
-        & > #events-empty.-away { display: none; }
         & > EventList { height: 1fr; }
     }
     """
@@ -359,17 +354,14 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._filter_text = ""
         self._filter = EventFilter(_searched_text)
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="events-title", markup=False)
+    def body(self) -> ComposeResult:
         yield TextField(
             placeholder="words to look for; enter keeps the filter, escape clears it",
             id="events-filter",
-            classes="-closed",
+            classes="-away",
         )
         yield EventList()
         yield Static(id="events-empty", markup=False)
-        yield FooterKeys()
 
     def on_mount(self) -> None:
         self._refresh()
@@ -393,7 +385,7 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         empty = self.query_one("#events-empty", Static)
         empty.set_class(bool(events.events), "-away")
         empty.update(self._why_empty())
-        self._refresh_title()
+        self.draw_title()
 
     def action_choose(self, choice: str) -> None:
         self._filter.choose(EventChoice(choice))
@@ -407,14 +399,14 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
             return Content(f"There is no event{of}. Escape shows all.")
         return Content(f"No event{of} has {self._filter_text!r} in it. Escape clears the filter.")
 
-    @on(Resize)
     @on(EventList.Moved)
-    def _refresh_title(self) -> None:
-        rule = self.query_one("#events-title", Static)
+    def _moved(self) -> None:
+        self.draw_title()
+
+    def heading(self) -> Content:
         events = self.query_one(EventList)
         parts = [HeaderPart((Piece("events", bold=True),)), *self._choices(), *self._place(events)]
-        title = content(line(parts, HeaderPart(()), self.size.width - 2))[2:]
-        rule.update(titled_rule(title.rstrip(), self.size.width))
+        return content(line(parts, HeaderPart(()), self.size.width - 2))[2:].rstrip()
 
     def _choices(self) -> Iterator[HeaderPart]:
         for rank, choice in zip((2, 3, 4, 1), EventChoice, strict=True):
@@ -440,13 +432,13 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
 
     def action_filter(self) -> None:
         field = self.query_one("#events-filter", Input)
-        field.remove_class("-closed")
+        field.remove_class("-away")
         field.focus()
 
     def action_back(self) -> None:
         field = self.query_one("#events-filter", Input)
         all_chosen = self._filter.choice is EventChoice.ALL
-        if field.has_class("-closed") and not self._filter_text and all_chosen:
+        if field.has_class("-away") and not self._filter_text and all_chosen:
             self.dismiss()
             return
         if not self._filter_text and not all_chosen:
@@ -455,7 +447,7 @@ class EventsScreen(Screen[None], ReportsOwnErrors):
         self._close(field)
 
     def _close(self, field: Input) -> None:
-        field.add_class("-closed")
+        field.add_class("-away")
         self.query_one(EventList).focus()
 
     @on(Input.Changed, "#events-filter")

@@ -70,10 +70,7 @@ class LimitsForm(Vertical):
         & .label { width: 21; padding: 0 1; }
         & .now { width: 23; }
         & .new { width: 13; padding: 0 1; }
-        & LimitInput {
-            width: 12; margin-right: 1; height: 1; border: none; padding: 0 1; background: $cursor;
-        }
-        & LimitInput:focus { background-tint: $primary 25%; border: none; }
+        & LimitInput { width: 12; margin-right: 1; }
         & .use { width: 15; padding: 0 1; }
         & .now, & .use { text-wrap: nowrap; text-overflow: ellipsis; }
         & .note { width: 1fr; color: $dim; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -342,8 +339,7 @@ class ThrottleForm(Vertical):
         height: auto;
         & Horizontal { height: 1; }
         & .label { width: 16; }
-        & RateInput { width: 30; height: 1; border: none; padding: 0 1; background: $cursor; }
-        & RateInput:focus { background-tint: $primary 25%; border: none; }
+        & RateInput { width: 30; }
         & #throttle-warnings { height: auto; }
         & #throttle-hint, & #canary-means { color: $dim; height: auto; }
         & #throttle-hint.-wrong { color: $error; text-style: bold; }

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -40,6 +40,7 @@ from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group, key_names
 from ktui.tui.widgets.fields import TextField
+from ktui.tui.widgets.frame import BoxScreen
 
 _INDENT, _SIGN_WIDTH = 2, 12
 _FOUND, _CURRENT = "bold underline $warning", "bold reverse $warning"
@@ -190,19 +191,13 @@ _LANE_SIGNS = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(BoxScreen[None]):
     """Lists keys and signs: those of the screen that it was opened from stand first."""
 
     CSS = """
     HelpScreen {
-        align: center middle;
-        & > Vertical {
-            width: 92%; max-width: 84; height: 90%; padding: 1 2;
-            border: round $primary; background: $surface;
-            border-title-color: $foreground; border-subtitle-color: $dim;
-        }
+        & > .box { max-width: 84; height: 90%; }
         & VerticalScroll { scrollbar-size-vertical: 1; }
-        & Input { height: 1; border: none; padding: 0 1; background: $cursor; }
         & Input.-closed { display: none; }
     }
     """
@@ -221,7 +216,7 @@ class HelpScreen(ModalScreen[None]):
         self._text = HelpText(list(_sections(groups, opened_from)))
 
     def compose(self) -> ComposeResult:
-        with Vertical() as box:
+        with Vertical(classes="box") as box:
             box.border_title = "help"
             with VerticalScroll():
                 yield self._text

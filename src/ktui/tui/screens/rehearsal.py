@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Resize
-from textual.screen import Screen
-from textual.widgets import Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.paint import panel_title, titled_rule
+from ktui.tui.draw.paint import panel_title
 from ktui.tui.run_view.launchers import PlanRehearser, RehearsalInView, RehearsedPlan
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.services import ReportsOwnErrors, services
+from ktui.tui.widgets.frame import TextScreen
+from ktui.tui.widgets.services import services
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
 READING = "Working out what it has done so far …"
 
 
-class ReportScreen(Screen[None], ReportsOwnErrors):
+class ReportScreen(TextScreen[None]):
     """Shows what a rehearsal has done so far, or up to its end, as it was when it was read."""
 
-    CSS = """
-    ReportScreen {
-        background: $background;
-        & > #report-title { height: 1; }
-        & > VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
-        & #report { height: auto; }
-    }
-    """
-    AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i", "dismiss", "back", key_display="esc", tooltip="Go back"),
         Binding("r", "read", "read again", tooltip="Work out what it has done by now"),
@@ -50,22 +34,14 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         super().__init__()
         self._rehearsal = rehearsal
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="report-title", markup=False)
-        with VerticalScroll():
-            yield Static(READING, id="report", markup=False)
-        yield FooterKeys()
-
     def on_mount(self) -> None:
-        self._refresh_title()
+        super().on_mount()
+        self.show_text(READING)
         self.action_read()
 
-    @on(Resize)
-    def _refresh_title(self) -> None:
+    def heading(self) -> Content:
         words = "over" if self._rehearsal.outcome else "so far"
-        title = panel_title(self._rehearsal.name, None, Content.styled(words, "$dim"))
-        self.query_one("#report-title", Static).update(titled_rule(title, self.size.width))
+        return panel_title(self._rehearsal.name, None, Content.styled(words, "$dim"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -75,9 +51,8 @@ class ReportScreen(Screen[None], ReportsOwnErrors):
         self.run_worker(self._show(), group="report", exclusive=True, exit_on_error=False)
 
     async def _show(self) -> None:
-        report = await self._rehearsal.report()
-        self.query_one("#report", Static).update(report_content(report))
-        self._refresh_title()
+        self.show_text(report_content(await self._rehearsal.report()))
+        self.draw_title()
         self.refresh_bindings()
 
 
@@ -114,18 +89,9 @@ class RehearsalEnd(NamedTuple):
     changes: bool = False
 
 
-class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
+class RehearsalScreen(TextScreen[RehearsalEnd]):
     """Returns what the rehearsal has shown, and whether to change the limits."""
 
-    CSS = """
-    RehearsalScreen {
-        background: $background;
-        & > #rehearsal-title { height: 1; }
-        & > VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
-        & #rehearsal { height: auto; }
-    }
-    """
-    AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "escape", "back", "back", key_display="esc",
@@ -151,23 +117,14 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         self._doing, self._began_s = "", 0.0
         self._rehearsed: RehearsedPlan | None = None
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="rehearsal-title", markup=False)
-        with VerticalScroll():
-            yield Static(id="rehearsal", markup=False)
-        yield FooterKeys()
-
     def on_mount(self) -> None:
-        self._refresh_title()
+        super().on_mount()
         self.set_interval(_TICK_S, self._show_progress)
         self._begin(new_snapshot=False)
 
-    @on(Resize)
-    def _refresh_title(self) -> None:
+    def heading(self) -> Content:
         name = Content.styled(f"{self._wanted.name}, on simulated twins of the cluster", "$dim")
-        title = panel_title("rehearsal", None, name)
-        self.query_one("#rehearsal-title", Static).update(titled_rule(title, self.size.width))
+        return panel_title("rehearsal", None, name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -196,7 +153,7 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
             shown = Content.styled(str(problem), "$error")
         finally:
             self._doing = ""
-        self.query_one("#rehearsal", Static).update(shown)
+        self.show_text(shown)
         self.refresh_bindings()
 
     def _progress(self, words: str) -> None:
@@ -213,8 +170,7 @@ class RehearsalScreen(Screen[RehearsalEnd], ReportsOwnErrors):
         if self._goes_on:
             took = figures.as_duration(max(0.0, self._now_s - self._began_s))
             doing = Content(f"{self._doing} … {took}\n\n")
-            text = Content.assemble(doing, (_GOES_ON, "$dim"))
-            self.query_one("#rehearsal", Static).update(text)
+            self.show_text(Content.assemble(doing, (_GOES_ON, "$dim")))
 
     def action_again(self) -> None:
         self._begin(new_snapshot=True)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from rich.cells import cell_len
-from rich.text import Text
-from textual import on, work
-from textual.app import ComposeResult
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Resize
-from textual.screen import Screen
-from textual.widgets import DataTable, Static
+from textual.widgets import Static
 
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.progress_text import progress_lines
 from ktui.execution.forecast.run_progress import RunProgress, all_runs, with_least
@@ -27,12 +23,12 @@ from ktui.execution.run.states import Stage
 from ktui.inputfile import FileProblem
 from ktui.insights.insights import NOTHING, Insights, InsightsSection, insights_in, sections
 from ktui.quantities import as_count
-from ktui.tui.draw.paint import border_title, panel_title, role_style, titled_rule
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import panel_title
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.services import ReportsOwnErrors, services
+from ktui.tui.widgets.frame import RowColumn, RowTable, TableScreen, TextScreen
+from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0  # seconds between two reads; each reads the journals of all runs
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
@@ -40,12 +36,9 @@ _NOT_RESUMED = {
     RunState.ENDED: "has ended",
     RunState.EXPORTED: "was exported, and goes on where it is imported",
 }
-_HEADINGS = ("run", "state", "done", "failed", "called off", "started")
-_AROUND = 2  # cells of padding that the table adds to each cell
-_LEAST_NAME = 12
 
 
-class RunTable(DataTable[Text]):
+class RunTable(RowTable):
     """One row per run; enter shows it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,30 +49,10 @@ class RunTable(DataTable[Text]):
     give_ids("runs", BINDINGS)
 
 
-class RunsScreen(Screen[None], ReportsOwnErrors):
+class RunsScreen(TableScreen):
     """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one."""
 
-    CSS = """
-    RunsScreen {
-        background: $background;
-        & > #runs-title { height: 1; }
-        & > #runs-empty { padding: 1 2; color: $dim; }
-        & > RunTable {
-            height: 1fr; background: $background; scrollbar-size: 1 1;
-            background-tint: $background 0%;
-            &:focus { background-tint: $background 0%; }
-            & > .datatable--header { background: $background; color: $header; text-style: none; }
-            & > .datatable--cursor { background: $cursor; text-style: none; }
-            & > .datatable--hover { background: $background; }
-        }
-        & > VerticalScroll {
-            height: auto; max-height: 40%; border-top: solid $rule; padding: 0 1 0 2;
-            border-title-color: $foreground;
-        }
-        & .-away { display: none; }
-    }
-    """
-    AUTO_FOCUS = "RunTable"
+    TABLE = RunTable
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back"),
         Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
@@ -92,22 +65,11 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         super().__init__()
         self._state_dir, self._place, self._problem = state_dir, place, may_resume
         self._runs: Mapping[str, RunProgress] = {}
-        self._read = False
+        self._when_empty = "Reading the journals of all runs …"
         self._refused: tuple[str, str] | None = None
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="runs-title", markup=False)
-        yield Static("Reading the journals of all runs …", id="runs-empty", markup=False)
-        table = RunTable(cursor_type="row", header_height=1)
-        table.cursor_foreground_priority = "renderable"
-        yield table
-        with VerticalScroll():
-            yield Static(id="run-panel", markup=False)
-        yield FooterKeys()
-
     def on_mount(self) -> None:
-        self._draw()
+        super().on_mount()
         self._read_soon()
         self.set_interval(EVERY_S, self._read_soon)
 
@@ -118,14 +80,13 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         try:
             runs = await asyncio.to_thread(all_runs, self._state_dir)
         except RunProblem as problem:
-            self.query_one("#runs-empty", Static).update(Content(str(problem)))
-            return
-        attached = await self._attached()
-        self._runs = {run.name: run for run in runs}
-        if attached is not None and attached.name in self._runs:
-            self._runs[attached.name] = attached
-        self._read = True
-        self._draw()
+            self._when_empty = str(problem)
+        else:
+            self._when_empty, attached = NONE_YET, await self._attached()
+            self._runs = {run.name: run for run in runs}
+            if attached is not None and attached.name in self._runs:
+                self._runs[attached.name] = attached
+        self.draw()
 
     async def _attached(self) -> RunProgress | None:
         """The view knows more of the run that it follows than its journal says."""
@@ -137,53 +98,26 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
             return progress
         return with_least(progress, await asyncio.to_thread(attached.least_left))
 
-    @on(Resize)
-    def _draw(self) -> None:
-        table, chosen = self.query_one(RunTable), self.selected
-        rows = {run.name: _row(run) for run in self._runs.values()}
-        table.clear(columns=True)
-        for heading, width in zip(_HEADINGS, _widths(rows.values(), self.size.width), strict=True):
-            table.add_column(heading, width=width, key=heading)
-        for name, row in rows.items():
-            table.add_row(*map(self._cell, row), key=name)
-        if chosen is not None and chosen.name in self._runs:
-            table.move_cursor(row=table.get_row_index(chosen.name))
-        table.set_class(not self._runs, "-away")
-        empty = self.query_one("#runs-empty", Static)
-        empty.set_class(bool(self._runs), "-away")
-        if self._read:
-            empty.update(NONE_YET)
-        title = panel_title("runs", len(self._runs), Content.styled(self._place, "$dim"))
-        self.query_one("#runs-title", Static).update(titled_rule(title, self.size.width))
-        self._draw_panel()
+    def heading(self) -> Content:
+        return panel_title("runs", len(self._runs), Content.styled(self._place, "$dim"))
 
-    def _cell(self, part: tuple[str, str]) -> Text:
-        words, role = part
-        return Text(words, style=role_style(self.app.theme_variables, role), no_wrap=True)
+    def draw(self) -> None:
+        self.show_rows(_COLUMNS, self._runs, self._when_empty)
 
     @property
     def selected(self) -> RunProgress | None:
-        table = self.query_one(RunTable)
-        if not table.row_count:
-            return None
-        return self._runs.get(str(table.ordered_rows[table.cursor_row].key.value))
+        return self._runs.get(self.table.selected or "")
 
-    @on(DataTable.RowHighlighted)
-    def _draw_panel(self) -> None:
+    def panel(self) -> tuple[Content, Content] | None:
         run = self.selected
-        panel = self.query_one(VerticalScroll)
-        panel.set_class(run is None, "-away")
         if run is None:
-            return
+            return None
         word, role = state_words(run.state)
-        title = panel_title(f"run {run.name}", None, Content.styled(word, f"${role}"))
-        panel.border_title = border_title(title)
-        lines = _facts(run)
-        facts = Content("\n".join(lines))
+        facts = Content("\n".join(_facts(run)))
         if self._refused is not None and self._refused[0] == run.name:
             refused = Content.styled(f"! {self._refused[1]}", "$warning")
             facts = Content("\n").join([refused, facts])
-        self.query_one("#run-panel", Static).update(facts)
+        return panel_title(f"run {run.name}", None, Content.styled(word, f"${role}")), facts
 
     def action_attach(self) -> None:
         run = self._readable()
@@ -205,7 +139,7 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
 
     def _refuse(self, run: RunProgress, why: str) -> None:
         self._refused = (run.name, why)
-        self._draw_panel()
+        self.draw_panel()
 
     def action_resume(self) -> None:
         run = self.selected
@@ -230,25 +164,26 @@ class RunsScreen(Screen[None], ReportsOwnErrors):
         app.roll_back_run(self._state_dir.run(run.name))
 
 
-def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
-    cells = [_HEADINGS, *([words for words, _ in row] for row in rows)]
-    name, *others = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    left = room - 1 - sum(others) - _AROUND * len(_HEADINGS)  # 1 for the scroll bar
-    return [max(_LEAST_NAME, min(name, left)), *others]
+def _count(heading: str, stage: Stage, role: str) -> RowColumn:
+    def cell(run: RunProgress) -> list[Piece]:
+        count = run.stages.get(stage, 0)
+        return [Piece(f"{count:,}", role if count else "dim")]
+
+    return Column(heading=heading, cell=cell)
 
 
-def _row(run: RunProgress) -> list[tuple[str, str]]:
-    word, role = state_words(run.state)
-    failed, called_off = (run.stages.get(s, 0) for s in (Stage.FAILED, Stage.CALLED_OFF))
-    started = "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
-    return [
-        (run.name, "foreground"),
-        (word, role),
-        (f"{run.done:,}/{run.partitions:,}", "foreground"),
-        (f"{failed:,}", "stalled" if failed else "dim"),
-        (f"{called_off:,}", "cancelled" if called_off else "dim"),
-        (started, "dim"),
-    ]
+def _started(run: RunProgress) -> str:
+    return "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
+
+
+_COLUMNS: tuple[RowColumn, ...] = (
+    Column(heading="run", cell=lambda run: [Piece(run.name)]),
+    Column(heading="state", cell=lambda run: [Piece(*state_words(run.state))]),
+    Column(heading="done", cell=lambda run: [Piece(f"{run.done:,}/{run.partitions:,}")]),
+    _count("failed", Stage.FAILED, "stalled"),
+    _count("called off", Stage.CALLED_OFF, "cancelled"),
+    Column(heading="started", cell=lambda run: [Piece(_started(run), "dim")]),
+)
 
 
 def _facts(run: RunProgress) -> list[str]:
@@ -268,19 +203,16 @@ def _facts(run: RunProgress) -> list[str]:
     return [*lines, *([f"! {run.problem}"] if run.problem else ())]
 
 
-class InsightsScreen(Screen[None], ReportsOwnErrors):
+class InsightsScreen(TextScreen[None]):
     """Shows the insights of a state directory about a cluster; they are read when it opens."""
 
-    CSS = """
+    DEFAULT_CSS = """
     InsightsScreen {
-        background: $background;
-        & > #insights-title { height: 1; }
         & > VerticalScroll { padding: 0 1; overflow-x: auto; scrollbar-gutter: stable; }
-        & .words { width: 100%; height: auto; }
+        & .text { width: 100%; }
         & .table { width: auto; height: auto; text-wrap: nowrap; margin-top: 1; }
     }
     """
-    AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "back", tooltip="Go back"),
         Binding("q", "dismiss", "back", show=False, tooltip="Go back"),
@@ -293,15 +225,8 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         self._cluster_id = cluster_id
         self._basis = ""
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="insights-title", markup=False)
-        with VerticalScroll():
-            yield Static(id="insights", classes="words", markup=False)
-        yield FooterKeys()
-
     def on_mount(self) -> None:
-        self._refresh_title()
+        super().on_mount()
         self._load()
 
     @work(exit_on_error=False)
@@ -309,32 +234,30 @@ class InsightsScreen(Screen[None], ReportsOwnErrors):
         try:
             insights = await asyncio.to_thread(insights_in, self._state_dir.path)
         except FileProblem as problem:
-            self._show_text(clean(str(problem)), "$error")
+            self._show_words(clean(str(problem)), "$error")
             return
         known = insights.of(self._cluster_id or "")
         if known is None:
-            self._show_text(_unknown(insights), "$dim")
+            self._show_words(_unknown(insights), "$dim")
             return
         basis = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
         self._basis = f"of {basis}, made {_date(insights)}"
-        self._refresh_title()
+        self.draw_title()
         first, *others = sections(known)
-        self._show_text(clean(first.title), "$foreground")
+        self._show_words(clean(first.title), "$foreground")
         tables = [
             Static(Content.assemble(*_pieces(each)), classes="table", markup=False)
             for each in others
         ]
         await self.query_one(VerticalScroll).mount(*tables)
 
-    @on(Resize)
-    def _refresh_title(self) -> None:
+    def heading(self) -> Content:
         facts = [Content.styled(self._basis, "$dim")] if self._basis else []
-        title = panel_title("insights", None, *facts)
-        self.query_one("#insights-title", Static).update(titled_rule(title, self.size.width))
+        return panel_title("insights", None, *facts)
 
-    def _show_text(self, words: str, style: str) -> None:
-        one_line = " ".join(words.split())  # it wraps to the width of the screen
-        self.query_one("#insights", Static).update(Content.styled(one_line, style))
+    def _show_words(self, words: str, style: str) -> None:
+        # as one line, it wraps to the width of the screen
+        self.show_text(Content.styled(" ".join(words.split()), style))
 
 
 def _unknown(insights: Insights) -> str:

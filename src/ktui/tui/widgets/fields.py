@@ -156,8 +156,14 @@ class FormChoices(Choices, can_focus=True):
 
 
 class TextField(Input):
-    """Textual's input with a cursor that stands still: nothing on these screens blinks."""
+    """Textual's input in one line, with a cursor that stands still: nothing here blinks."""
 
+    DEFAULT_CSS = """
+    TextField {
+        height: 1; border: none; padding: 0 1; background: $cursor;
+        &:focus { border: none; }
+    }
+    """
     cursor_blink = reactive(False, init=False)  # noqa: FBT003 - how a reactive takes its default
 
 

@@ -15,6 +15,7 @@ from ktui.columns import Column, leave_out
 from ktui.progress.summary import BrokerLoad
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
+from ktui.tui.widgets.frame import CELL_PADDING, RowColumn
 
 CORDON_SIGN = "⊘"
 _BAR = 5
@@ -83,10 +84,6 @@ def _view(
         failures=tuple(each for each in observation.failures if each.broker == broker),
         proven_empty=proven if still else None,
     )
-
-
-BrokerColumn = Column[list[Piece]]
-"""Its functions take a `BrokerView`. A column that no broker has anything for is left out."""
 
 
 def alive_piece(view: BrokerView) -> Piece:
@@ -183,7 +180,7 @@ def address(view: BrokerView) -> str:
     return f"{view.broker.host}:{view.broker.port}"
 
 
-def _column(heading: str, width: int, cell: Callable[[BrokerView], list[Piece]]) -> BrokerColumn:
+def _column(heading: str, width: int, cell: Callable[[BrokerView], list[Piece]]) -> RowColumn:
     return Column(heading=heading, width=width, cell=cell, right=True)
 
 
@@ -219,13 +216,12 @@ COLUMNS = (
     ),
     _column("disk", 12, _disk_cell),
 )  # fmt: skip
-_AROUND = 2  # cells of padding that the table adds to each cell
 
 
-def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[BrokerColumn, ...]:
+def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[RowColumn, ...]:
     """Return the columns for a screen of so many cells: those with something to show that fit."""
     brokers = list(views)
     columns = [column for column in COLUMNS if not brokers or any(map(column.has, brokers))]
     return tuple(
-        leave_out(columns, lambda shown: sum(each.width + _AROUND for each in shown) <= width)
+        leave_out(columns, lambda shown: sum(each.width + CELL_PADDING for each in shown) <= width)
     )

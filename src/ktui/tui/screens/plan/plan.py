@@ -80,8 +80,8 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     DEFAULT_CSS = """
     PlanScreen {
-        & Input { height: 1; border: none; padding: 0 1; background: $cursor; width: 1fr; }
-        & Input:focus { border: none; background-tint: $primary 25%; }
+        & Input { width: 1fr; }
+        & Input:focus { background-tint: $primary 25%; }
         & LimitsForm LimitInput { width: 12; }
         & LimitsForm .label, & LimitsForm #limits-hint { padding: 0; }
         & ThrottleForm RateInput { width: 30; }

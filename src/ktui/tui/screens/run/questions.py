@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ktui.cluster.text import clean
@@ -22,6 +21,7 @@ from ktui.tui.screens.copy import copy_text
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import TextField
+from ktui.tui.widgets.frame import BoxScreen
 
 
 class ConfirmScreen(Dialog[bool]):
@@ -128,21 +128,12 @@ def _words(run: RunProgress) -> str:
     )
 
 
-class ToolCommandsScreen(ModalScreen[None]):
+class ToolCommandsScreen(BoxScreen[None]):
     """Shows the lines of a shell, each command below its comment, and copies them."""
 
     CSS = """
-    ToolCommandsScreen {
-        align: center middle;
-        & > VerticalScroll {
-            width: 92%; max-width: 120; height: auto; max-height: 90%; padding: 1 2;
-            border: round $primary; background: $surface;
-            border-title-color: $foreground; border-subtitle-color: $dim;
-            scrollbar-size-vertical: 1;
-        }
-        & .comment { color: $dim; margin-top: 1; }
-        & .comment:first-of-type { margin-top: 0; }
-    }
+    ToolCommandsScreen .comment { color: $dim; margin-top: 1; }
+    ToolCommandsScreen .comment:first-of-type { margin-top: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", tooltip="Copy the commands"),
@@ -155,7 +146,7 @@ class ToolCommandsScreen(ModalScreen[None]):
         self._lines = tuple(lines)
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as scroll:
+        with VerticalScroll(classes="box") as scroll:
             scroll.border_title = "the same by Kafka's tool"
             scroll.border_subtitle = "y copies · esc closes"
             for line in self._lines:

@@ -120,8 +120,7 @@ class FilterLine(Horizontal):
         height: 1; dock: bottom; background: $cursor; display: none;
         &.-open { display: block; }
         & > .label { width: auto; padding: 0 1; color: $primary; text-style: bold; }
-        & > Input { width: 1fr; min-width: 20; height: 1; padding: 0; background: $cursor; }
-        & > Input, & > Input:focus { border: none; }
+        & > Input { width: 1fr; min-width: 20; padding: 0; }
         & > .problem {
             width: auto; max-width: 60%; padding: 0 1; color: $warning;
             text-wrap: nowrap; text-overflow: ellipsis;
