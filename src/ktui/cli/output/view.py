@@ -50,7 +50,6 @@ from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
-from ktui.tui.screens.plan.step_screen import StepScreen
 from ktui.tui.screens.rehearsal import RehearsalScreen, ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
@@ -84,9 +83,9 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
     (InsightsScreen,),
-    (StartScreen, PlanScreen, StepScreen, *_FIELDS),
+    (StartScreen, PlanScreen, *_FIELDS),
     (RehearsalScreen,),
-    (AddScreen, PlanScreen, StepScreen, *_FIELDS),
+    (AddScreen, PlanScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
     (ResumeOfferScreen, Dialog),

@@ -28,9 +28,8 @@ from ktui.tui.run_view.plan_request import (
     lines_in_run,
 )
 from ktui.tui.screens.forms import PlanAllowances
-from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
+from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
 from ktui.tui.screens.plan.preview_lines import CHECK, PLAN, PlanStep, PreviewSection
-from ktui.tui.screens.plan.step_screen import enter_bindings
 from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.widgets.fields import Choices, FormChoices, TextField
 
@@ -70,9 +69,6 @@ class AddScreen(PlanScreen):
         self._attached = attached
         self._extra: CheckedExtraPlan | None = None
         self._outdated = False
-
-    def above(self) -> Iterator[Widget]:
-        yield RunBanner()
 
     def choices(self) -> Iterator[Widget]:
         yield FormChoices("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -21,12 +21,13 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from ktui.planning.check.findings import Severity
 from ktui.planning.intents.layout import BeforeAfter
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.registry import FIELDS, Field, WrongField
 from ktui.preview.preview import PlanPreview
-from ktui.tui.draw.cells import Piece
-from ktui.tui.draw.paint import Paint
+from ktui.tui.draw.cells import Piece, pieces_width
+from ktui.tui.draw.paint import Paint, content
 from ktui.tui.run_view.plan_request import FILE, SOURCES, ColouredLine, GeneratedPlan, PlanRequest
 from ktui.tui.screens.plan.preview_lines import (
     EVERYTHING,
@@ -354,7 +355,74 @@ def _wrapped(line: ColouredLine, width: int) -> list[Line]:
     return [[Piece(part, role, bold=colour == "bold")] for part in parts]
 
 
+_OPEN, _DONE, _WRONG = "▸", " ✓", " !"
+_GAP = Piece(" › ", "dim")  # noqa: RUF001 - the sign of a path
+_ROLES = {Severity.PROBLEM: "stalled", Severity.WARNING: "falling-behind"}
+
+
+class Crumbs(Widget):
+    """Shows the steps side by side; a click asks for one."""
+
+    DEFAULT_CSS = "Crumbs { height: 1; width: auto; }"
+
+    class Asked(Message):
+        """A step was clicked."""
+
+        def __init__(self, place: int) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self._names = names
+        self._open = 0
+        self._wrong: Sequence[Severity | None] = [None] * len(names)
+
+    def show(self, place: int, wrong: Sequence[Severity | None]) -> None:
+        if (place, wrong) != (self._open, self._wrong):
+            self._open, self._wrong = place, wrong
+            self.refresh(layout=True)
+
+    def render(self) -> Content:
+        return content(part for crumb in self._crumbs() for part in crumb)
+
+    def get_content_width(self, *_sizes: object) -> int:
+        return sum(map(pieces_width, self._crumbs()))
+
+    def _crumbs(self) -> list[list[Piece]]:
+        crumbs = []
+        for place, name in enumerate(self._names):
+            is_open = place == self._open
+            role = "" if is_open else "dim"
+            sign = Piece(_OPEN if is_open else "", "moving", bold=True)
+            crumb = [sign, Piece(f"{place + 1} {name}", role, bold=is_open), self._mark(place)]
+            crumbs.append([_GAP, *crumb] if place else crumb)
+        return crumbs
+
+    def _mark(self, place: int) -> Piece:
+        wrong = self._wrong[place]
+        if wrong is not None:
+            return Piece(_WRONG, _ROLES.get(wrong, ""), bold=True)
+        return Piece(_DONE if place < self._open else "", "in-sync")
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        end = 0
+        for place, crumb in enumerate(self._crumbs()):
+            start, end = end, end + pieces_width(crumb)
+            if offset is not None and start <= offset.x < end:
+                self.post_message(self.Asked(place))
+
+
 def coloured(line: ColouredLine) -> Content:
     """Return a line in its colour."""
     words, colour = line
     return Content.styled(words, colour) if colour else Content(words)
+
+
+def show_lines(screen: Screen[Any], selector: str, lines: Sequence[ColouredLine]) -> Static:
+    """Show lines in their colours; without any, the widget takes no room."""
+    widget = screen.query_one(selector, Static)
+    widget.update(Content("\n").join(map(coloured, lines)))
+    widget.set_class(not lines, "-away")
+    return widget

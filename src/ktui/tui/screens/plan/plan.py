@@ -8,9 +8,14 @@ from typing import ClassVar
 
 import msgspec
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import Key, Resize
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Checkbox, Static
+from textual.widgets import Checkbox, ContentSwitcher, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.engine.add_plan import CheckedExtraPlan
@@ -38,18 +43,22 @@ from ktui.tui.run_view.plan_request import (
     read_chosen_plan,
 )
 from ktui.tui.screens.forms import PlanAllowances
-from ktui.tui.screens.plan.panes import OnceTyped, PreviewPane, SourceForm
+from ktui.tui.screens.plan.panes import Crumbs, OnceTyped, PreviewPane, SourceForm, show_lines
 from ktui.tui.screens.plan.preview_lines import (
     CHECK,
     EVERYTHING,
     PLAN,
+    PlanStep,
     PreviewSection,
     findings_of,
     worst_of,
 )
-from ktui.tui.screens.plan.step_screen import StepScreen, show_lines
+from ktui.tui.screens.watch.run_banner import RunBanner
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import Choices, FormChoices
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 _OTHER_PLAN = "This is the plan that was read before."
 _DESCRIBE = (
@@ -75,11 +84,48 @@ class SwitchPlanScreen(msgspec.Struct, frozen=True):
 PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 
 
-class PlanScreen(StepScreen[PlanOutcome | None]):
-    """Returns what was decided, in steps of which the first reads the plan; None if it was left."""
+_SIDE_BY_SIDE = 120
+"""The screen width in cells from which the preview stands beside the form; below it otherwise."""
+_FORM = 50  # the width of the form in cells, where the preview stands beside it
+
+
+def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
+    """Return the bindings of enter: it goes on, and in the last step it decides."""
+    return [
+        Binding(
+            "enter", "forward", "next", key_display="↵", priority=True, id="plan.next",
+            tooltip="Go to the next step; what is typed stays",
+        ),
+        Binding(
+            "enter", "decide", word, key_display="↵", priority=True, id=f"plan.{word}",
+            tooltip=tooltip,
+        ),
+    ]  # fmt: skip
+
+
+class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
+    """Returns what was decided, in steps of which the first reads the plan; None if it was left.
+
+    One step is shown at a time; what is typed in the others stays.
+    """
 
     DEFAULT_CSS = """
     PlanScreen {
+        background: $background;
+        & > #plan-top { height: 1; padding: 0 2; margin-bottom: 1; }
+        & #plan-title { width: auto; max-width: 50%; margin-right: 3; color: $header; }
+        & #plan-title { text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #plan-body { scrollbar-size-vertical: 1; padding: 0 1 0 2; }
+        & #plan-file { height: auto; margin-bottom: 1; }
+        & .form, & .step { height: auto; width: 1fr; }
+        & #plan-answer { height: auto; }
+        & #plan-preview { margin-top: 1; }
+        & .warned { color: $warning; height: auto; margin-bottom: 1; }
+        & .-away { display: none; }
+        & #plan-columns { layout: vertical; height: auto; }
+        &.-wide #plan-columns { layout: horizontal; }
+        &.-wide .form { width: 50; margin-right: 2; }
+        &.-wide #plan-preview { margin-top: 0; }
         & Input { width: 1fr; }
         & Input:focus { background-tint: $primary 25%; }
         & LimitsForm LimitInput { width: 12; }
@@ -94,12 +140,33 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         & .means { color: $dim; height: auto; padding-left: 17; }
     }
     """
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape", "back", "back", key_display="esc",
+            tooltip="Go to the step before, or leave the first one; nothing is sent",
+        ),
+        Binding(
+            "tab", "app.focus_next", "next field", priority=True, tooltip="Go to the next field",
+        ),
+        Binding(
+            "shift+tab", "app.focus_previous", "field before", show=False, priority=True,
+            tooltip="Go to the field before",
+        ),
+        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
+        Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
+        Binding(
+            "pagedown", "page(1)", "more", key_display="pgdn", priority=True,
+            tooltip="Scroll down; pgup scrolls up",
+        ),
+        Binding("pageup", "page(-1)", "back up", show=False, priority=True),
         Binding(
             "ctrl+g", "findings", "all findings", key_display="^g", priority=True,
             id="plan.findings", tooltip="Go to the check, which lists all that was found",
-        )
+        ),
     ]  # fmt: skip
+    give_ids("plan", BINDINGS)
+    STEPS: ClassVar[tuple[PlanStep, ...]]
     TITLE_WORDS: ClassVar[str]
     BEFORE: ClassVar[str]
     NEED: ClassVar[NeededPermission]
@@ -124,6 +191,35 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
         self._previewing = OnceTyped(self, "figures", self.preview)
         self.measures = False
         self.previews = 0
+        self.place = 0
+        self.answer = self._notes = ""
+
+    def compose(self) -> ComposeResult:
+        self.set_class(self._fits_side_by_side, "-wide", update=False)
+        yield StatusHeader()
+        if self.ADDS:
+            yield RunBanner()
+        with Horizontal(id="plan-top"):
+            title = self.TITLE_WORDS.format(self._attached_run)
+            yield Static(title, id="plan-title", markup=False)
+            yield Crumbs([step.name for step in self.STEPS])
+        with VerticalScroll(id="plan-body", can_focus=False):
+            yield Static(id="plan-live", classes="warned -away", markup=False)
+            with Vertical(id="plan-file"):
+                if self._attached_run:
+                    ways = [f"in run {self._attached_run}", "as a run of its own"]
+                    yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
+                yield SourceForm(self._request)
+                yield from self.choices()
+            with Vertical(id="plan-columns"):
+                with Vertical(classes="form"):
+                    with ContentSwitcher():
+                        for step in self.STEPS:
+                            fields = self.fields(step.name)
+                            yield Vertical(*fields, id=f"step-{step.name}", classes="step")
+                    yield Static(id="plan-answer", markup=False)
+                yield PreviewPane()
+        yield FooterKeys()
 
     # ----------------------------------------------------- what each of the screens defines
 
@@ -154,7 +250,15 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     async def preview(self) -> None:
         raise NotImplementedError
 
+    def decide(self) -> None:
+        raise NotImplementedError
+
+    def entered(self, step: str) -> None:
+        del step
+        self.show_answer("", "")
+
     def obstacle(self, step: str) -> str | None:
+        """Return why one cannot go on from a step; empty if its form says so, None if one can."""
         return plan_problem(self._found) if step == CHECK else None
 
     def sections(self, step: str) -> Sequence[PreviewSection]:
@@ -162,25 +266,51 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     # ------------------------------------------------------------------------- the steps
 
-    @property
-    def title_words(self) -> str:
-        return self.TITLE_WORDS.format(self._attached_run)
-
-    def wide_fields(self) -> Iterator[Widget]:
-        if self._attached_run:
-            ways = [f"in run {self._attached_run}", "as a run of its own"]
-            yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
-        yield SourceForm(self._request)
-        yield from self.choices()
-
-    @property
-    def first_field(self) -> str:
-        return self._source.first_field
-
     def mark(self, step: str) -> Severity | None:
         if self._chosen is not None and self.obstacle(step) == "":
             return Severity.PROBLEM
         return worst_of(step, self._found)
+
+    @property
+    def step(self) -> PlanStep:
+        return self.STEPS[self.place]
+
+    @property
+    def is_last(self) -> bool:
+        return self.place == len(self.STEPS) - 1
+
+    def go_to(self, place: int) -> None:
+        self.place = place
+        self.query_one(ContentSwitcher).current = f"step-{self.step.name}"
+        self.entered(self.step.name)
+        self.show_step()
+        self.query_one("#plan-body").scroll_home(animate=False)
+        first = self.step.first_field if self.place else self._source.first_field
+        self.set_focus(self.query_one(first))
+
+    def show_step(self) -> None:
+        marks = [self.mark(step.name) for step in self.STEPS]
+        self.query_one(Crumbs).show(self.place, marks)
+        self.query_one("#plan-live").set_class(
+            not self._notes or 0 < self.place < len(self.STEPS) - 1, "-away"
+        )
+        self.query_one("#plan-file").display = self.place == 0
+        step = self.step.name
+        sections = EVERYTHING if self.has_class("-wide") else self.sections(step)
+        if step == CHECK:
+            sections = [each for each in sections if each is not PreviewSection.FINDINGS]
+        self.query_one(PreviewPane).show_sections(sections, step)
+        self.call_after_refresh(self.refresh_bindings)
+
+    @on(Crumbs.Asked)
+    def _asked_for_step(self, event: Crumbs.Asked) -> None:
+        if event.place < self.place:
+            self.go_to(event.place)
+        while self.place < event.place:
+            before = self.place
+            self.go_on()
+            if self.place == before:
+                return
 
     def on_mount(self) -> None:
         self.go_to(0)
@@ -195,12 +325,15 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
 
     def go_on(self) -> None:
         stale = self._chosen is None or self._source.request != self._reading
+        problem = self.obstacle(self.step.name)
         if self.place == 0 and stale:
             self._read_soon()
         elif self.step.name == CHECK and self.computes:
             self.show_answer(BEING_COMPUTED, "$dim")
-        else:
-            super().go_on()
+        elif problem is None:
+            self.go_to(self.place + 1)
+        elif problem:
+            self.show_answer(problem, "$error")
 
     @property
     def gate_words(self) -> str:
@@ -211,11 +344,6 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
     def _other_way(self, event: Choices.Chosen) -> None:
         if bool(event.place) is self.ADDS:
             self.dismiss(SwitchPlanScreen(self._source.request))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "findings":
-            return bool(self._found) and self.step.name != CHECK
-        return super().check_action(action, parameters)
 
     def action_findings(self) -> None:
         self.go_to([step.name for step in self.STEPS].index(CHECK))
@@ -229,6 +357,71 @@ class PlanScreen(StepScreen[PlanOutcome | None]):
             return []
         found = start_findings(NO_PLAN, facts, Terms(limits=Limits()), need)
         return [each.sentence for each in found if each.kind in _AT_OPENING]
+
+    # -------------------------------------------------------------------------- the keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        del parameters
+        if action == "findings":
+            return bool(self._found) and self.step.name != CHECK
+        if action == "page":
+            return self.is_mounted and self.query_one("#plan-body").max_scroll_y > 0
+        return {"forward": not self.is_last, "decide": self.is_last}.get(action, True)
+
+    def action_page(self, way: int) -> None:
+        body = self.query_one("#plan-body")
+        if way > 0:
+            body.scroll_page_down(animate=False)
+        else:
+            body.scroll_page_up(animate=False)
+
+    def action_forward(self) -> None:
+        (self.focused or self).call_later(self._enter)  # once what was typed before has come
+
+    action_decide = action_forward
+
+    def _enter(self) -> None:
+        if self.is_last:
+            self.decide()
+        else:
+            self.go_on()
+
+    def action_back(self) -> None:
+        if self.place:
+            self.go_to(self.place - 1)
+        else:
+            self.dismiss(None)
+
+    def on_key(self, event: Key) -> None:
+        """Letters that no field uses are no commands of the app here."""
+        if event.character is not None and event.character.isalpha():
+            event.stop()
+
+    # ------------------------------------------------------------------ the room and the words
+
+    @property
+    def form_width(self) -> int:
+        return _FORM if self._fits_side_by_side else max(_FORM, self.app.size.width - 4)
+
+    @property
+    def _fits_side_by_side(self) -> bool:
+        return self.app.size.width >= _SIDE_BY_SIDE
+
+    @on(Resize)
+    def _fit(self) -> None:
+        self.set_class(self._fits_side_by_side, "-wide")
+        self.show_step()
+
+    def show_notes(self, words: str) -> None:
+        self.query_one("#plan-live", Static).update(Content(words))
+        self._notes = words
+        self.show_step()
+
+    def show_answer(self, words: str, colour: str) -> None:
+        self.answer = words
+        line = show_lines(self, "#plan-answer", [(words, colour)] if words else [])
+        if words:
+            self.call_after_refresh(line.scroll_visible, animate=False)
 
     # ------------------------------------------------------------------- a plan that is read
 

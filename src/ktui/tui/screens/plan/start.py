@@ -40,7 +40,8 @@ from ktui.tui.run_view.plan_request import (
     plan_problem,
 )
 from ktui.tui.screens.forms import AllowanceBox, LimitsForm, PlanAllowances, ThrottleForm
-from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen
+from ktui.tui.screens.plan.panes import show_lines
+from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
 from ktui.tui.screens.plan.preview_lines import (
     CHECK,
     LIMITS,
@@ -50,7 +51,6 @@ from ktui.tui.screens.plan.preview_lines import (
     PreviewSection,
     findings_of,
 )
-from ktui.tui.screens.plan.step_screen import enter_bindings, show_lines
 from ktui.tui.screens.rehearsal import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.watch.run_banner import shape_in_words
 from ktui.tui.widgets.fields import TextField
