@@ -46,7 +46,7 @@ from ktui.tui.app.terminal import (
     terminal_title,
     words_at_close,
 )
-from ktui.tui.app.view_commands import Abilities, Permission, ViewCommands
+from ktui.tui.app.view_commands import Abilities, ViewCommands
 from ktui.tui.draw.paint import GreyFilter
 from ktui.tui.draw.themes import DEFAULT, FEW_COLOURS, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.polling import (
@@ -59,6 +59,7 @@ from ktui.tui.poll.polling import (
     StaleThrottles,
     unite,
 )
+from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -156,7 +157,9 @@ class KtuiApp(App[None], Services):
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._typed_ahead = TypedAhead(self)
-        self.permission = Permission(write=not read_only, why=why_read_only)
+        self._why_read_only = why_read_only
+        self.forbidden = (why_read_only or messages.READ_ONLY) if read_only else None
+        """Why nothing can be changed from this view; None where the operator may."""
         self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
         self.run_controller = RunController(self, self._clock, self._alerts)
         self.run_catalog = RunCatalog(
@@ -164,6 +167,7 @@ class KtuiApp(App[None], Services):
         )
         self.cancel_controller = CancelController(self, self._clock)
         self.broker_controller = BrokerController(self, brokers)
+        self._bind_actions()
         self._commands = ViewCommands(self, verbs, twin)
         self._twin = twin
         self._grey = GreyFilter(lambda: self.current_theme)
@@ -179,7 +183,7 @@ class KtuiApp(App[None], Services):
             filter_text=filter_text,
         )
         self._abilities = Abilities(self)
-        self._read_only, self._interval_s = read_only, poll_interval_s
+        self._interval_s = poll_interval_s
         self._tls_unverified = tls_unverified
         self._recorder = recorder
         self._recording_problem: str | None = None
@@ -196,6 +200,18 @@ class KtuiApp(App[None], Services):
                 complete=self.run_controller.with_requests,
             )
         )
+
+    def _bind_actions(self) -> None:
+        """Let keys act on the part of the app that they are about."""
+        run, runs, cancels = self.run_controller, self.run_catalog, self.cancel_controller
+        self.action_show_limits, self.action_show_throttle = run.show_limits, run.show_throttle
+        self.action_pause, self.action_undo = run.pause, run.undo
+        self.action_show_tool_commands, self.action_start_plan = (
+            run.show_tool_commands, runs.choose_plan
+        )  # fmt: skip
+        self.action_show_runs, self.action_show_insights = runs.show_runs, runs.show_insights
+        self.action_cancel, self.action_cancel_foreign = cancels.cancel, cancels.cancel_foreign
+        self.action_open_gate = cancels.open_gate
 
     def _use_themes(self) -> None:
         for each in self._themes.themes.values():
@@ -389,7 +405,7 @@ class KtuiApp(App[None], Services):
 
     @property
     def why_read_only(self) -> str | None:
-        return self.permission.why
+        return self._why_read_only
 
     @property
     def selected(self) -> TopicPartition | None:
@@ -440,7 +456,7 @@ class KtuiApp(App[None], Services):
         run = self.run_controller
         return Status(
             cluster_name=self.watch_screen.cluster_name,
-            read_only=self._read_only,
+            read_only=self.forbidden is not None,
             tls_unverified=self._tls_unverified,
             interval_s=self._interval_s,
             now=self._clock.now(),
@@ -498,33 +514,6 @@ class KtuiApp(App[None], Services):
 
     # -------------------------------------------------------------------- the keys
 
-    async def action_show_limits(self) -> None:
-        await self.run_controller.show_limits()
-
-    async def action_show_throttle(self) -> None:
-        await self.run_controller.show_throttle()
-
-    async def action_undo(self) -> None:
-        await self.run_controller.undo()
-
-    def action_pause(self) -> None:
-        self.run_controller.pause()
-
-    async def action_show_runs(self) -> None:
-        await self.run_catalog.show_runs()
-
-    async def action_show_insights(self) -> None:
-        await self.run_catalog.show_insights()
-
-    async def action_show_tool_commands(self) -> None:
-        await self.run_controller.show_tool_commands()
-
-    async def action_start_plan(self) -> None:
-        await self.run_catalog.choose_plan()
-
-    async def action_cancel(self) -> None:
-        await self.cancel_controller.cancel()
-
     async def action_command_line(self) -> None:
         async def typed(action: Action | None) -> None:
             if action is not None:
@@ -548,15 +537,9 @@ class KtuiApp(App[None], Services):
             self.notify(answer)
             self.poll_now()
 
-    def action_open_gate(self) -> None:
-        self.cancel_controller.open_gate()
-
     def action_resume_run(self) -> None:
         if self.attached is not None:
             self.run_catalog.resume(self.attached.folder)
-
-    def action_cancel_foreign(self) -> None:
-        self.cancel_controller.cancel_foreign()
 
     def help_groups(self) -> list[HelpGroup]:
         return help_groups(self.BINDINGS, self.keymap)
@@ -581,7 +564,7 @@ class KtuiApp(App[None], Services):
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
-        words = words_at_close(self.overview, self.run_status, write=self.permission.write)
+        words = words_at_close(self.overview, self.run_status, write=self.forbidden is None)
         self.exit(message=Text(words))
 
     def _set_terminal_title(self, words: str) -> None:

@@ -17,6 +17,7 @@ from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.scope import partitions_on
 from ktui.planning.intents.registry import INTENTS
+from ktui.tui.app.controller import Controller
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest
@@ -27,7 +28,6 @@ from ktui.tui.screens.brokers.status import (
     ManageBrokerScreen,
     broker_choice,
 )
-from ktui.tui.screens.run.questions import ConfirmScreen
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -43,11 +43,12 @@ _EFFECTS = {
 }
 
 
-class BrokerController:
+class BrokerController(Controller):
     """Reads one broker, opens the plans for it, and changes its cordon and its part of the run."""
 
     def __init__(self, app: KtuiApp, access: BrokerAccess | None) -> None:
-        self._app, self._access, self.may_read = app, access, access is not None
+        super().__init__(app)
+        self._access, self.may_read = access, access is not None
         self._run, self._runs, self._cancels = (
             app.run_controller, app.run_catalog, app.cancel_controller
         )  # fmt: skip
@@ -58,8 +59,7 @@ class BrokerController:
 
     async def show_status(self, broker: int) -> None:
         if self._access is None:
-            words = self._app.permission.why or "There is no cluster here to ask."
-            self._app.notify(words, severity="warning")
+            self.warn(self._app.why_read_only or "There is no cluster here to ask.")
             return
         access = self._access
 
@@ -111,11 +111,11 @@ class BrokerController:
 
     @property
     def why_not(self) -> str | None:
-        return self._app.permission.problem
+        return self._app.forbidden
 
     async def manage(self, broker: int) -> None:
         if self.why_not is not None:
-            self._app.notify(self.why_not, severity="warning")
+            self.warn(self.why_not)
             return
 
         async def chosen(act: str | None) -> None:
@@ -188,12 +188,10 @@ class BrokerController:
     # ------------------------------------------------------------------------- its cordon
 
     def change_cordon(self, broker: int, *, lift: bool) -> None:
-        if self._app.permission.problem is not None or self._access is None:
-            problem = self._app.permission.problem or messages.NO_ENGINES
-            self._app.notify(problem, severity="warning")
+        if self.why_not is not None or self._access is None:
+            self.warn(self.why_not or messages.NO_ENGINES)
             return
-        asking = self._ask_about_cordon(self._access, broker, lift=lift)
-        self._app.run_worker(asking, group="cordon", exit_on_error=False)
+        self.later(self._ask_about_cordon(self._access, broker, lift=lift), "cordon")
 
     async def _ask_about_cordon(self, access: BrokerAccess, broker: int, *, lift: bool) -> None:
         what = f"{'uncordon' if lift else 'cordon'} broker {broker}"
@@ -201,21 +199,18 @@ class BrokerController:
             seen = await access.read_cordon(broker)
             nothing = _no_change(seen, lift=lift)
         except (ClusterError, RunProblem) as problem:
-            self._app.notify(str(problem), title=what, severity="error")
+            self.fail(problem, what)
             return
         if nothing:
             self._app.notify(nothing, title=what)
             return
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-            if yes:
-                changing = self._change_cordon(access, seen, what, lift=lift)
-                self._app.run_worker(changing, group="cordon", exit_on_error=False)
+        def change() -> None:
+            self.later(self._change_cordon(access, seen, what, lift=lift), "cordon")
 
         after = "not set" if lift else seen.with_cordons(())
         words = f"{CORDONED}: {seen.value} -> {after}. {_EFFECTS[lift]}"
-        title = f"{'Uncordon' if lift else 'Cordon'} broker {broker}?"
-        await self._app.push_screen(ConfirmScreen(title, words), answered)
+        self.confirm(f"{what.capitalize()}?", words, change)
 
     async def _change_cordon(
         self, access: BrokerAccess, seen: CordonState, what: str, *, lift: bool
@@ -224,7 +219,7 @@ class BrokerController:
         try:
             now = await (access.uncordon(seen) if lift else access.cordon(seen))
         except (ClusterError, RunProblem) as problem:
-            self._app.notify(str(problem), title=what, severity="error")
+            self.fail(problem, what)
         else:
             self._app.notify(now.outcome, title=what)
         self._app.refresh_screens()
@@ -242,15 +237,15 @@ class BrokerController:
             found = partitions_on(run, [broker], ever=lift)
             return tuple(tp for tp in found if not lift or tp in run.pauses.partitions)
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-            if yes and (named := partitions()):  # as they are by now
+        def change() -> None:
+            if named := partitions():  # as they are by now
                 command = Continue(partitions=named) if lift else Pause(partitions=named)
                 self._run.ask(command, what)
 
         count = figures.as_count(len(partitions()), "partition")
         if not partitions():
             nothing = messages.NOT_PAUSED_ON_BROKER if lift else messages.NOT_ON_BROKER
-            self._app.notify(nothing.format(attached.name, broker), severity="warning")
+            self.warn(nothing.format(attached.name, broker))
             return
         asks = "Let go on again" if lift else "Pause"
         title = f"{asks} what comes to broker {broker} or leaves it?"
@@ -260,7 +255,7 @@ class BrokerController:
             else "Nothing new of these is submitted; steps in flight finish. All else goes on."
         )
         words = f"{count} of run {attached.name}. {effect}"
-        self._app.push_screen(ConfirmScreen(title, words), answered)
+        self.confirm(title, words, change)
 
 
 def _no_change(seen: CordonState, *, lift: bool) -> str:

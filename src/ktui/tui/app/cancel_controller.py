@@ -18,6 +18,7 @@ from ktui.execution.host.ownership import CancelGateFile, this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.scope import partitions_on
+from ktui.tui.app.controller import Controller
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import (
@@ -30,7 +31,6 @@ from ktui.tui.run_view.cancel_choice import (
 )
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.questions import ConfirmScreen
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -41,11 +41,12 @@ def _usual_action(attached: AttachedRun) -> CancelAction:
     return CancelAction.ROLLBACK if ended else CancelAction.STOP
 
 
-class CancelController:
+class CancelController(Controller):
     """Opens the cancel dialogs, and carries out what the operator chooses."""
 
     def __init__(self, app: KtuiApp, clock: Clock) -> None:
-        self._app, self._clock = app, clock
+        super().__init__(app)
+        self._clock = clock
         self._run, self._runs = app.run_controller, app.run_catalog
 
     # -------------------------------------------------------- partitions of the run
@@ -56,14 +57,12 @@ class CancelController:
         foreign = None if selected is None else self._foreign_reassignments().get(selected)
         if attached is None:
             hint = f" {messages.foreign_hint(None)}" if foreign is not None else ""
-            self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
+            self.warn(f"{messages.NO_RUN}{hint}")
         elif foreign is not None and not (foreign.tp in attached.run.tracks or marked):
             hint = messages.foreign_hint(self._run.mover(foreign.tp))
-            words = f"{foreign.tp} is not in run {attached.name}. {hint}"
-            self._app.notify(words, severity="warning")
+            self.warn(f"{foreign.tp} is not in run {attached.name}. {hint}")
         elif elsewhere := self._run.elsewhere:
-            words = f"{elsewhere} {messages.ROLLS_BACK.format(attached.name)}"
-            self._app.notify(words, severity="warning")
+            self.warn(f"{elsewhere} {messages.ROLLS_BACK.format(attached.name)}")
         else:
             await self.open_dialog(attached, _usual_action(attached))
 
@@ -76,12 +75,11 @@ class CancelController:
     async def cancel_on_broker(self, broker: int) -> None:
         attached = self._run.attached
         if attached is None:
-            self._app.notify(messages.NO_RUN, severity="warning")
+            self.warn(messages.NO_RUN)
             return
         partitions = partitions_on(attached.run, [broker])
         if not partitions:
-            words = messages.NOT_ON_BROKER.format(attached.name, broker)
-            self._app.notify(words, severity="warning")
+            self.warn(messages.NOT_ON_BROKER.format(attached.name, broker))
             return
         scope = broker_scope(broker, partitions)
         await self._show_dialog(attached, [scope], _usual_action(attached))
@@ -95,19 +93,16 @@ class CancelController:
     async def _show_dialog(
         self, attached: AttachedRun, choices: Sequence[DialogScope], action: CancelAction
     ) -> None:
-        problem = self._app.permission.problem
-
         def answered(chosen: DialogChoice | None) -> None:
             if chosen is not None and self._run.attached is not None:
-                carrying_out = self._carry_out(self._run.attached, chosen)
-                self._app.run_worker(carrying_out, group="asking", exit_on_error=False)
+                self.later(self._carry_out(self._run.attached, chosen), "asking")
 
-        screen = CancelScreen(attached, choices, action, problem)
+        screen = CancelScreen(attached, choices, action, self._app.forbidden)
         await self._app.push_screen(screen, answered)
         screen.show_progress()
 
     def roll_back_all(self, folder: RunDir) -> None:
-        self._app.run_worker(self._roll_back_all(folder), group="attach", exit_on_error=False)
+        self.later(self._roll_back_all(folder), "attach")
 
     async def _roll_back_all(self, folder: RunDir) -> None:
         await self._runs.attach(folder)
@@ -120,11 +115,11 @@ class CancelController:
             try:
                 await asyncio.to_thread(self._shut_gate_for, attached, chosen)
             except RunProblem as problem:
-                self._app.notify(str(problem), title=chosen.what, severity="error")
+                self.fail(problem, chosen.what)
                 return
             self._run.ask(chosen.command, chosen.what)
         elif self._runs.engines is None:
-            self._app.notify(messages.NO_ENGINES, title=chosen.what, severity="error")
+            self.fail(messages.NO_ENGINES, chosen.what)
         else:
             await self._resume_for(self._runs.engines, attached, chosen)
 
@@ -144,7 +139,7 @@ class CancelController:
         try:
             await engines.resume(attached.folder, ask)
         except (ClusterError, RunProblem) as problem:
-            self._app.notify(str(problem), title=chosen.what, severity="error")
+            self.fail(problem, chosen.what)
         self._run.await_answers(numbers, chosen.what)
 
     # ---------------------------------------------------------------- the cancel gate
@@ -178,24 +173,19 @@ class CancelController:
 
     def open_gate(self) -> None:
         gate = self._gate_file
-        if not self._app.permission.write:
-            self._app.notify(self._app.permission.words, severity="warning")
+        if self._app.forbidden is not None:
+            self.warn(self._app.forbidden)
         elif gate is None or gate.words() is None:
             self._app.notify("The cancel gate of this cluster is open.")
         else:
             words = messages.OPENING_GATE.format(gate.words())
-
-            def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-                if yes:
-                    self._remove_gate(gate)
-
-            self._app.push_screen(ConfirmScreen("Open the cancel gate?", words), answered)
+            self.confirm("Open the cancel gate?", words, lambda: self._remove_gate(gate))
 
     def _remove_gate(self, gate: CancelGateFile) -> None:
         try:
             gate.open()
         except RunProblem as problem:
-            self._app.notify(str(problem), severity="error")
+            self.fail(problem)
         else:
             self._app.notify("The cancel gate is open: runs may submit again.")
 
@@ -221,32 +211,29 @@ class CancelController:
 
     @property
     def may_cancel_foreign(self) -> bool:
-        if not self._app.permission.write or self._runs.engines is None:
+        if self._runs.resume_problem is not None:
             return False
         return any(self._why_not_foreign(move) is None for move in self._chosen_foreign())
 
     def cancel_foreign(self) -> None:
         found, engines = self._chosen_foreign(), self._runs.engines
         moves = [move for move in found if self._why_not_foreign(move) is None]
-        if not self._app.permission.write or engines is None:
-            problem = self._app.permission.problem or messages.NO_ENGINES
-            self._app.notify(problem, severity="warning")
+        if self._app.forbidden is not None or engines is None:
+            self.warn(self._app.forbidden or messages.NO_ENGINES)
         elif not found:
-            self._app.notify(messages.NOT_FOREIGN, severity="warning")
+            self.warn(messages.NOT_FOREIGN)
         elif not moves:
             first = found[0]
-            self._app.notify(f"{first.tp}: {self._why_not_foreign(first)}.", severity="warning")
+            self.warn(f"{first.tp}: {self._why_not_foreign(first)}.")
         else:
             what = messages.foreign_scope(moves)
 
-            def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-                if yes:
-                    cancelling = self._cancel_foreign(engines, moves, f"cancel {what}")
-                    self._app.run_worker(cancelling, group="asking", exit_on_error=False)
+            def cancel() -> None:
+                self.later(self._cancel_foreign(engines, moves, f"cancel {what}"), "asking")
 
             left_out = len(self._app.marked) - len(moves) if self._app.marked else 0
             words = messages.cancel_consequences(moves, left_out)
-            self._app.push_screen(ConfirmScreen(f"Cancel {what}?", words), answered)
+            self.confirm(f"Cancel {what}?", words, cancel)
 
     async def _cancel_foreign(
         self, engines: EngineLauncher, moves: Sequence[ListedReassignment], what: str
@@ -254,7 +241,7 @@ class CancelController:
         try:
             settled = await engines.cancel_foreign(moves)
         except (ClusterError, RunProblem) as problem:
-            self._app.notify(str(problem), title=what, severity="error")
+            self.fail(problem, what)
             return
         as_asked = all(each.as_asked for each in settled.values())
         severity: SeverityLevel = "information" if as_asked else "warning"

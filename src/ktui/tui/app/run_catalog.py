@@ -14,6 +14,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.tui.app.controller import Controller
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
 
 
-class RunCatalog:
+class RunCatalog(Controller):
     """Finds and lists the cluster's runs, and has engines started for them."""
 
     def __init__(
@@ -38,9 +39,9 @@ class RunCatalog:
         engines: EngineLauncher | None,
         place: str | None = None,
     ) -> None:
-        self._app, self._run = app, app.run_controller
+        super().__init__(app)
+        self._run, self._place = app.run_controller, place
         self.state_dir, self.engines = state_dir, engines
-        self._place = place
         self._first: RunDir | None = None
         self._offered = False
         self._live: set[str] = set()
@@ -50,7 +51,7 @@ class RunCatalog:
         self.attach_to(self._first)
 
     def attach_to(self, folder: RunDir) -> None:
-        self._app.run_worker(self.attach(folder), group="attach", exit_on_error=False)
+        self.later(self.attach(folder), "attach")
 
     async def attach(self, folder: RunDir) -> None:
         """Follow a run. From then on no other run is offered."""
@@ -68,8 +69,7 @@ class RunCatalog:
             return
         self._offered = True
         if self._first is None:
-            offering = self._attach_or_offer(self.state_dir, cluster_id)
-            self._app.run_worker(offering, group="attach", exit_on_error=False)
+            self.later(self._attach_or_offer(self.state_dir, cluster_id), "attach")
 
     async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
         try:
@@ -122,32 +122,28 @@ class RunCatalog:
 
     @property
     def resume_problem(self) -> str | None:
-        if (problem := self._app.permission.problem) is not None:
-            return problem
-        return None if self.engines is not None else messages.NO_ENGINES
+        return self._app.forbidden or (messages.NO_ENGINES if self.engines is None else None)
 
     def resume(self, run: RunDir) -> None:
         problem = self.resume_problem
         if problem is not None or self.engines is None:
-            self._app.notify(problem or "", severity="warning")
+            self.warn(problem or "")
             return
-        resuming = self._resume(self.engines, run)
-        self._app.run_worker(resuming, group="starting", exit_on_error=False)
+        self.later(self._resume(self.engines, run), "starting")
 
     async def _resume(self, engines: EngineLauncher, run: RunDir) -> None:
         self._app.notify(f"Resuming run {run.name} …")
         try:
             await engines.resume(run)
         except Exception as error:  # noqa: BLE001 - reported as it is; the view goes on
-            self._app.notify(str(error), title=f"resume {run.name}", severity="error")
+            self.fail(error, f"resume {run.name}")
         await self.attach(run)
 
     # --------------------------------------------------------------------- screens
 
     async def show_runs(self) -> None:
         if self.state_dir is None:
-            words = "There is no state directory here, so there are no runs to show."
-            self._app.notify(words, severity="warning")
+            self.warn("There is no state directory here, so there are no runs to show.")
         else:
             place = self._place or str(self.state_dir.path)
             screen = RunsScreen(self.state_dir, place=place, may_resume=self.resume_problem)
@@ -155,15 +151,14 @@ class RunCatalog:
 
     async def show_insights(self) -> None:
         if self.state_dir is None:
-            words = "There is no state directory here, so there are no insights to show."
-            self._app.notify(words, severity="warning")
+            self.warn("There is no state directory here, so there are no insights to show.")
         else:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._app.cluster_id))
 
     async def choose_plan(self, *, adds: bool = True, request: PlanRequest | None = None) -> None:
         engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
         if problem is not None or engines is None or state_dir is None:
-            self._app.notify(problem or messages.NO_ENGINES, severity="warning")
+            self.warn(problem or messages.NO_ENGINES)
             return
         attached = self._run.attached
         takes_plans = attached is not None and attached.status.owned
@@ -176,10 +171,9 @@ class RunCatalog:
 
         def decided(outcome: PlanOutcome | None) -> None:
             if isinstance(outcome, SwitchPlanScreen):
-                other = self.choose_plan(adds=not adds, request=outcome.request)
-                self._app.run_worker(other, group="choosing", exit_on_error=False)
+                self.later(self.choose_plan(adds=not adds, request=outcome.request), "choosing")
             elif isinstance(outcome, CheckedExtraPlan):
-                self._app.run_worker(self._add(outcome), group="asking", exit_on_error=False)
+                self.later(self._add(outcome), "asking")
             elif outcome is not None:
                 self.attach_to(outcome)
 

@@ -23,13 +23,14 @@ from ktui.execution.run.tool_plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
+from ktui.tui.app.controller import Controller
 from ktui.tui.app.terminal import Alerts
 from ktui.tui.poll.polling import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.cancel_choice import foreign_moves
 from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen
+from ktui.tui.screens.run.questions import NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.widgets.services import ShowsRun, services
 
@@ -40,11 +41,12 @@ if TYPE_CHECKING:
 _OTHERS_EVERY_S = 5.0  # seconds between two reads of the journals of other runs
 
 
-class RunController:
+class RunController(Controller):
     """Follows one run, sends commands to its engine, and reports the answers."""
 
     def __init__(self, app: KtuiApp, clock: Clock, alerts: Alerts) -> None:
-        self._app, self._clock, self._alerts = app, clock, alerts
+        super().__init__(app)
+        self._clock, self._alerts = clock, alerts
         self.attached: AttachedRun | None = None
         self._status: RunStatus | None = None
         self._foreign: list[Timeline] | None = None
@@ -76,19 +78,18 @@ class RunController:
         try:
             attached, touched = await asyncio.to_thread(_open, folder, self._clock)
         except RunProblem as problem:
-            self._app.notify(str(problem), severity="error")
+            self.fail(problem)
             return
         self._follow(attached)
         if wrong_cluster := self._wrong_cluster():
             self._follow(None)
-            self._app.notify(wrong_cluster, severity="error")
+            self.fail(wrong_cluster)
             touched = set()
         self._show_run(touched)
         self._app.screen.refresh_bindings()
         self._app.refresh_screens()
         if self.attached is not None:
-            loading = self._load_history(self.attached)
-            self._app.run_worker(loading, group="history", exit_on_error=False)
+            self.later(self._load_history(self.attached), "history")
 
     def _wrong_cluster(self) -> str:
         attached, seen = self.attached, self._app.cluster_id
@@ -131,8 +132,7 @@ class RunController:
         self.attached = attached
         self._status, self._foreign = None, None
         if self._others is not None:  # in a thread, for it may be reading
-            closing = asyncio.to_thread(self._others.close)
-            self._app.run_worker(closing, group="movers", exit_on_error=False)
+            self.later(asyncio.to_thread(self._others.close), "movers")
         self._others, self._others_read_s, self.others = None, -_OTHERS_EVERY_S, ()
         self._alerts.follow()
         self._changes += 1
@@ -164,8 +164,7 @@ class RunController:
             self._others_read_s = now_s
             if self._others is None:
                 self._others = OtherRuns.beside(attached.folder, started.cluster_id)
-            reading = self._read_others(attached, self._others)
-            self._app.run_worker(reading, group="movers", exit_on_error=False)
+            self.later(self._read_others(attached, self._others), "movers")
 
     async def _read_others(self, attached: AttachedRun, others: OtherRuns) -> None:
         movers = await asyncio.to_thread(others.movers)
@@ -213,7 +212,7 @@ class RunController:
     # ------------------------------------------------------------------- commands
 
     def ask(self, command: Command, what: str) -> None:
-        self._app.run_worker(self.ask_for(command, what), group="asking", exit_on_error=False)
+        self.later(self.ask_for(command, what), "asking")
 
     async def ask_for(self, command: Command, what: str) -> None:
         attached = self.attached
@@ -223,7 +222,7 @@ class RunController:
             await services(self._app).check_permitted(attached.run, command)
             number = await asyncio.to_thread(attached.ask, command)
         except RunProblem as problem:
-            self._app.notify(str(problem), title=what, severity="error")
+            self.fail(problem, what)
         else:
             self.await_answers([number], what)
 
@@ -236,7 +235,7 @@ class RunController:
                 asked = attached.answer_to(number)
             except RunProblem as problem:
                 del self._commands[number]
-                self._app.notify(str(problem), title=what, severity="error")
+                self.fail(problem, what)
                 continue
             if (answer := asked.answer) is None:
                 continue
@@ -250,7 +249,7 @@ class RunController:
         try:
             await asyncio.to_thread(rewrite_rollback, attached.folder)
         except RunProblem as problem:
-            self._app.notify(str(problem), severity="warning")
+            self.warn(str(problem))
 
     def why_not(self, *, without_engine: bool = False) -> str | None:
         if self.attached is None:
@@ -259,7 +258,7 @@ class RunController:
         unchangeable = None if without_engine else messages.why_unchangeable(status)
         if unchangeable and (elsewhere := self.elsewhere):
             unchangeable = elsewhere
-        return self._app.permission.problem or unchangeable
+        return self._app.forbidden or unchangeable
 
     @property
     def elsewhere(self) -> str:
@@ -270,17 +269,17 @@ class RunController:
 
     def may_change(self) -> AttachedRun | None:
         if (problem := self.why_not()) is not None:
-            self._app.notify(problem, severity="warning")
+            self.warn(problem)
             return None
         return self.attached
 
     # -------------------------------------------------------------------- actions
 
     async def show_limits(self) -> None:
-        await self._open(LimitsScreen(write=self._app.permission.write))
+        await self._open(LimitsScreen(write=self._app.forbidden is None))
 
     async def show_throttle(self) -> None:
-        await self._open(ThrottleScreen(write=self._app.permission.write))
+        await self._open(ThrottleScreen(write=self._app.forbidden is None))
 
     async def undo(self) -> None:
         attached = self.may_change()
@@ -289,7 +288,7 @@ class RunController:
         try:
             undo = undo_last(attached.run)
         except RunRefused as why:
-            self._app.notify(str(why), title="undo", severity="warning")
+            self.warn(str(why), "undo")
             return
         of_limits = isinstance(undo.command, SetLimits)
         screen = LimitsScreen(write=True) if of_limits else ThrottleScreen(write=True)
@@ -298,13 +297,13 @@ class RunController:
 
     async def show_tool_commands(self) -> None:
         if self.attached is None:
-            self._app.notify(messages.NO_RUN, severity="warning")
+            self.warn(messages.NO_RUN)
             return
         await self._app.push_screen(ToolCommandsScreen(tool_commands(self.attached.run)))
 
     async def _open(self, screen: LimitsScreen | ThrottleScreen) -> None:
         if self.attached is None or self.elsewhere:
-            self._app.notify(self.elsewhere or messages.NO_RUN, severity="warning")
+            self.warn(self.elsewhere or messages.NO_RUN)
             return
         await self._app.push_screen(screen)
         screen.show_run(self.attached, set())
@@ -322,24 +321,18 @@ class RunController:
         title = f"Let run {status.name} go on?" if paused else f"Pause run {status.name}?"
         what = f"continue {status.name}" if paused else f"pause {status.name}"
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-            if yes:
-                self.ask(command, what)
-
         words = messages.pause_consequences(status, paused=paused)
-        self._app.push_screen(ConfirmScreen(title, words), answered)
+        self.confirm(title, words, lambda: self.ask(command, what))
 
     def write_note(self) -> None:
         attached = self.attached
-        problem = messages.NO_RUN if attached is None else self._app.permission.problem
-        if attached is None or problem is not None:
-            self._app.notify(problem or messages.NO_RUN, severity="warning")
+        if attached is None or self._app.forbidden is not None:
+            self.warn(messages.NO_RUN if attached is None else self._app.forbidden or "")
             return
 
         def answered(text: str | None) -> None:
             if text is not None:
-                writing = self._write_note(attached, text)
-                self._app.run_worker(writing, group="noting", exit_on_error=False)
+                self.later(self._write_note(attached, text), "noting")
 
         self._app.push_screen(NotePrompt(attached.name), answered)
 
@@ -348,7 +341,7 @@ class RunController:
         try:
             await asyncio.to_thread(write_note, client, text, self._clock)
         except RunProblem as problem:
-            self._app.notify(str(problem), title="note", severity="error")
+            self.fail(problem, "note")
         else:
             self._app.notify("noted among the events of the run", title="note")
 
@@ -358,8 +351,7 @@ class RunController:
             return
         run = attached.run
         if tp is None or tp not in run.tracks:
-            words = "There is no partition of the run under the cursor."
-            self._app.notify(words, severity="warning")
+            self.warn("There is no partition of the run under the cursor.")
         elif tp in run.pauses.partitions:
             self.ask(Continue(partitions=(tp,)), f"continue {tp}")
         else:

@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ktui.execution.host.catalog import RunState
 from ktui.execution.journal.commands import (
     CancelMoves,
@@ -19,7 +17,6 @@ from ktui.execution.journal.commands import (
 )
 from ktui.planning.intents.registry import INTENTS
 from ktui.planning.plan import closest_names
-from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
 from ktui.tui.screens.command_line import Action, last_word
@@ -244,25 +241,6 @@ def _one_of(what: str, word: str, known: Sequence[str]) -> None:
         raise BadCommand(f"there is no {what} {word!r}. Use {' or '.join(known)}")
 
 
-if TYPE_CHECKING:
-    from ktui.tui.app.app import KtuiApp
-
-
-class Permission(msgspec.Struct):
-    """Whether the operator may change anything from this view."""
-
-    write: bool
-    why: str | None = None
-
-    @property
-    def problem(self) -> str | None:
-        return None if self.write else self.words
-
-    @property
-    def words(self) -> str:
-        return self.why or messages.READ_ONLY
-
-
 class Abilities:
     """Judges actions by the run, the permission and the cursor.
 
@@ -271,9 +249,8 @@ class Abilities:
 
     def __init__(self, app: KtuiApp) -> None:
         run, runs, cancels = app.run_controller, app.run_catalog, app.cancel_controller
-        brokers, watch, permission = app.broker_controller, app.watch_screen, app.permission
-        self._run, self._runs = run, runs
-        self._watch, self._permission = watch, permission
+        brokers, watch = app.broker_controller, app.watch_screen
+        self._app, self._run, self._runs, self._watch = app, run, runs, watch
         self._judges: dict[str, Callable[[], bool]] = {
             "show_limits": self._goes_on,
             "show_throttle": self._goes_on,
@@ -289,7 +266,7 @@ class Abilities:
             "cancel_foreign": lambda: cancels.may_cancel_foreign,
             "broker_status": lambda: brokers.may_read,
             "manage_broker": lambda: brokers.why_not is None,
-            "open_gate": lambda: permission.write and bool(cancels.gate),
+            "open_gate": lambda: app.forbidden is None and bool(cancels.gate),
             "view": lambda: len(watch.views) > 1,
         }
 
@@ -318,7 +295,7 @@ class Abilities:
         return status is not None and status.state is not RunState.ENDED
 
     def _may_write_on_run(self) -> bool:
-        return self._has_run() and self._permission.write
+        return self._has_run() and self._app.forbidden is None
 
     def _may_resume(self) -> bool:
         status = self._run.status

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.filter import LineFilter, monochrome_style
 from textual.theme import Theme
 
+from ktui.columns import Column
 from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 
 MUTED, FAINT, TINTED = "muted", "faint", "tinted"
@@ -149,6 +150,7 @@ def _markup(piece: Piece) -> str:
 
 
 _BEFORE = "─ "
+_BETWEEN = "  "  # two columns of a table
 
 
 def panel_title(name: str, count: int | None = None, *facts: Content) -> Content:
@@ -181,6 +183,24 @@ def ruled(title: Sequence[Piece], width: int, *, corner: str = "") -> list[Piece
     fitted = cut_pieces(title, min(pieces_width(title), max(0, width - len(before) - 2)))
     after = "─" * max(0, width - len(before) - pieces_width(fitted) - 1)
     return [Piece(before, "rule"), *fitted, Piece(f" {after}", "rule")]
+
+
+RowColumn = Column[list[Piece]]
+
+
+def table_lines(
+    columns: Iterable[RowColumn], rows: Sequence[object], role: str = "header"
+) -> list[list[Piece]]:
+    """Lay out a heading and a line for each row; each column is as wide as its widest cell."""
+    lines: list[list[Piece]] = [[] for _ in (None, *rows)]
+    for column in columns:
+        cells = [[Piece(column.heading, role)], *map(column.cell, rows)]
+        width = max(column.width, *map(pieces_width, cells))
+        for line, cell in zip(lines, cells, strict=True):
+            blank = Piece(" " * (width - pieces_width(cell)))
+            line.extend([Piece(_BETWEEN)] if line else [])
+            line.extend([blank, *cell] if column.right else [*cell, blank])
+    return lines
 
 
 class GreyFilter(LineFilter):

@@ -41,91 +41,60 @@ class ThemeFile(msgspec.Struct, frozen=True):
 def read_theme_file(path: Path) -> tuple[ThemeFile | None, list[FileProblem]]:
     """Read a theme file; return the theme, or None with every problem by line."""
     try:
-        reader = _Reader(read_yaml(path))
+        file = read_yaml(path)
     except FileProblem as problem:
         return None, [problem]
-    theme = reader.read()
-    problems = sorted(reader.problems, key=lambda problem: problem.line or 0)
-    return (None if problems else theme), problems
+    data = file.data
+    problems = [file.problem(keys, what) for keys, what in _mistakes(data)]
+    if problems:
+        return None, sorted(problems, key=lambda problem: problem.line or 0)
+    own = {key: data.get(key) for key in ("name", "dark", "ansi", "extends")}
+    return ThemeFile(file, **own, colors=data.get("colors", {}), roles=data.get("roles", {})), []
 
 
-class _Reader:
-    """Checks the values of one file, and collects the problems."""
+def _mistakes(data: Any) -> Iterator[tuple[KeyPath, str]]:
+    yield from _odd_keys((), "a theme file", data, KEYS)
+    if not isinstance(data, dict) or not data:
+        return
+    if "name" not in data:
+        yield (), "`name` is missing: what the theme is called in the list of themes"
+    for key in data.keys() & {"name", "extends"}:
+        if not isinstance(data[key], str) or not _NAME.fullmatch(data[key]):
+            yield (key,), f"`{key}` is a word of letters, digits, - and _ that starts with a letter"
+    for key in ("dark", "ansi"):
+        if not isinstance(data.get(key), bool | None):
+            yield (key,), f"`{key}` is true or false"
+    yield from _odd_colors("colors", data, (*REQUIRED_COLORS, *OPTIONAL_COLORS))
+    yield from _odd_colors("roles", data, ROLES)
+    missing = [name for name in REQUIRED_COLORS if name not in _mapping(data, "colors")]
+    if "extends" not in data and missing:
+        names = ", ".join(missing)
+        yield ("colors",), f"`colors` lacks {names}; give them, or let the theme extend another"
 
-    def __init__(self, file: YamlFile) -> None:
-        self.file = file
-        self.problems: list[FileProblem] = []
 
-    def read(self) -> ThemeFile | None:
-        parts = self._mapping((), "a theme file", KEYS)
-        if not parts:
-            return None
-        theme = ThemeFile(
-            file=self.file,
-            name=self._name(parts),
-            dark=self._flag("dark", parts),
-            ansi=self._flag("ansi", parts),
-            extends=self._word("extends", parts["extends"]) if "extends" in parts else None,
-            colors=self._colors("colors", (*REQUIRED_COLORS, *OPTIONAL_COLORS), parts),
-            roles=self._colors("roles", ROLES, parts),
-        )
-        if theme.extends is None:
-            self._require(theme.colors)
-        return theme
+def _odd_colors(
+    section: str, data: dict[str, Any], allowed: Collection[str]
+) -> Iterator[tuple[KeyPath, str]]:
+    if section in data:
+        yield from _odd_keys((section,), f"`{section}`", data[section], allowed)
+    for name in _mapping(data, section).keys() & set(allowed):
+        if (wrong := _wrong_color(data[section][name])) is not None:
+            yield (section, name), f"`{name}` {wrong}"
 
-    def _problem(self, keys: KeyPath, what: str) -> None:
-        self.problems.append(self.file.problem(keys, what))
 
-    def _mapping(self, keys: KeyPath, what: str, allowed: Collection[str]) -> dict[str, Any]:
-        data = self.file.data
-        for key in keys:
-            data = data[key]
-        if not isinstance(data, dict) or not data:
-            self._problem(keys, f"{what} is made of `key: value` lines")
-            return {}
-        for key in data.keys() - set(allowed):
-            self._problem((*keys, str(key)), unknown_key(str(key), allowed))
-        return {key: value for key, value in data.items() if key in allowed}
+def _mapping(data: dict[str, Any], section: str) -> dict[str, Any]:
+    found = data.get(section)
+    return found if isinstance(found, dict) else {}
 
-    def _name(self, parts: Mapping[str, Any]) -> str:
-        if "name" not in parts:
-            self._problem((), "`name` is missing: what the theme is called in the list of themes")
-            return ""
-        return self._word("name", parts["name"])
 
-    def _word(self, key: str, value: Any) -> str:
-        if isinstance(value, str) and _NAME.fullmatch(value):
-            return value
-        self._problem(
-            (key,), f"`{key}` is a word of letters, digits, - and _ that starts with a letter"
-        )
-        return ""
-
-    def _flag(self, key: str, parts: Mapping[str, Any]) -> bool | None:
-        value = parts.get(key)
-        if value is None or isinstance(value, bool):
-            return value
-        self._problem((key,), f"`{key}` is true or false")
-        return None
-
-    def _colors(
-        self, section: str, allowed: Collection[str], parts: Mapping[str, Any]
-    ) -> dict[str, str]:
-        if section not in parts:
-            return {}
-        colors = self._mapping((section,), f"`{section}`", allowed)
-        for name, value in colors.items():
-            wrong = _wrong_color(value)
-            if wrong is not None:
-                self._problem((section, name), f"`{name}` {wrong}")
-        return colors
-
-    def _require(self, colors: Mapping[str, str]) -> None:
-        missing = [name for name in REQUIRED_COLORS if name not in colors]
-        if missing:
-            names = ", ".join(missing)
-            what = f"`colors` lacks {names}; give them, or let the theme extend another"
-            self._problem(("colors",), what)
+def _odd_keys(
+    keys: KeyPath, what: str, data: Any, allowed: Collection[str]
+) -> Iterator[tuple[KeyPath, str]]:
+    if not isinstance(data, dict) or not data:
+        yield keys, f"{what} is made of `key: value` lines"
+        return
+    for key in data.keys() - set(allowed):
+        yield (*keys, str(key)), unknown_key(str(key), allowed)
 
 
 def _wrong_color(value: Any) -> str | None:
@@ -162,16 +131,16 @@ class LoadedThemes(msgspec.Struct, frozen=True):
 
 def load_themes(user: Path | None) -> LoadedThemes:
     """Load the shipped themes and the user's, which win by name; a broken one yields problems."""
-    own, problems = _read_folder(shipped_folder())
-    users, more = _read_folder(user) if user is not None else ({}, [])
-    maker = _Maker(own, users)
-    made = {name: maker.make(file) for name, file in {**own, **users}.items()}
-    themes = {name: theme for name, theme in made.items() if theme is not None}
-    for name in own.keys() - themes.keys():  # a broken override does not hide the shipped one
-        theme = maker.make(own[name])
-        if theme is not None:
-            themes[name] = theme
-    return LoadedThemes(themes, (*problems, *more, *maker.problems), user)
+    problems: dict[str, FileProblem] = {}
+    own = _read_folder(shipped_folder(), problems)
+    users = {} if user is None else _read_folder(user, problems)
+    themes = {}
+    for file in (*own.values(), *users.values()):  # a broken override leaves the shipped one
+        try:
+            themes[file.name] = _theme(file, _chain(file, own, users))
+        except FileProblem as problem:
+            problems[str(problem)] = problem
+    return LoadedThemes(themes, tuple(problems.values()), user)
 
 
 def shipped_folder() -> Path:
@@ -186,80 +155,39 @@ def theme_paths(folder: Path) -> Iterator[Path]:
     return (path for path in found if not path.name.startswith("."))
 
 
-def _read_folder(folder: Path) -> tuple[dict[str, ThemeFile], list[FileProblem]]:
+def _read_folder(folder: Path, problems: dict[str, FileProblem]) -> dict[str, ThemeFile]:
     files: dict[str, ThemeFile] = {}
-    problems: list[FileProblem] = []
     for path in sorted(theme_paths(folder)):
         theme, wrong = read_theme_file(path)
-        problems.extend(wrong)
-        if theme is None:
-            continue
-        if theme.name in files:
+        if theme is not None and theme.name in files:
             what = f"the name {theme.name!r} is taken by {files[theme.name].file.path.name}"
-            problems.append(theme.file.problem(("name",), what))
-            continue
-        files[theme.name] = theme
-    return files, problems
+            wrong = [theme.file.problem(("name",), what)]
+        elif theme is not None:
+            files[theme.name] = theme
+        problems |= {str(problem): problem for problem in wrong}
+    return files
 
 
-class _Maker:
-    """Merges each theme with the themes that it extends."""
-
-    def __init__(self, own: Mapping[str, ThemeFile], users: Mapping[str, ThemeFile]) -> None:
-        self.own = own
-        self.users = users
-        self._problems: dict[str, FileProblem] = {}
-
-    def make(self, file: ThemeFile) -> Theme | None:
-        chain = self._chain(file)
-        if chain is None:
-            return None
-        colors = {k: v for part in reversed(chain) for k, v in part.colors.items()}
-        roles = {k: v for part in reversed(chain) for k, v in part.roles.items()}
-        ansi = _first([part.ansi for part in chain], default=False)
-        # one of the terminal's own 16 colours, or its default, begins so
-        odd = [n for n, c in {**colors, **roles}.items() if c.startswith("ansi_") is not ansi]
-        if odd:
-            self._problem(file, (), _mixed(odd, ansi=ansi))
-            return None
-        dark = _first([part.dark for part in chain], default=True)
-        return _theme(file.name, colors, roles, dark=dark, ansi=ansi)
-
-    def _chain(self, file: ThemeFile) -> list[ThemeFile] | None:
-        chain = [file]
-        while (name := chain[-1].extends) is not None:
-            base = self._base(chain[-1], name)
-            if base is None:
-                self._unknown(chain[-1], name)
-                return None
-            if base in chain:
-                names = " -> ".join([*(part.name for part in chain), base.name])
-                self._problem(file, ("extends",), f"`extends` goes round in a circle: {names}")
-                return None
-            chain.append(base)
-        return chain
-
-    def _base(self, file: ThemeFile, name: str) -> ThemeFile | None:
-        """Look up a name; a theme that extends its own name means the shipped one."""
-        if name == file.name:
-            base = self.own.get(name)
-            return base if base is not file else None
-        return self.users.get(name) or self.own.get(name)
-
-    def _unknown(self, file: ThemeFile, name: str) -> None:
-        known = sorted((self.own.keys() | self.users.keys()) - {file.name})
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        what = f"cannot read the theme {name!r} that `extends` names; {hint}"
-        self._problem(file, ("extends",), what)
-
-    def _problem(self, file: ThemeFile, keys: KeyPath, what: str) -> None:
-        problem = file.file.problem(keys, what)
-        self._problems[str(problem)] = problem
-
-    @property
-    def problems(self) -> list[FileProblem]:
-        return list(self._problems.values())
+def _chain(
+    file: ThemeFile, own: Mapping[str, ThemeFile], users: Mapping[str, ThemeFile]
+) -> list[ThemeFile]:
+    """Return a theme and those that it extends; one that extends its own name means the shipped."""
+    chain = [file]
+    while (name := chain[-1].extends) is not None:
+        last = chain[-1]
+        base = own.get(name) if name == last.name else users.get(name) or own.get(name)
+        if base is None or base is last:
+            known = sorted((own.keys() | users.keys()) - {last.name})
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            what = f"cannot read the theme {name!r} that `extends` names; {hint}"
+            raise last.file.problem(("extends",), what)
+        if base in chain:
+            names = " -> ".join([*(part.name for part in chain), base.name])
+            what = f"`extends` goes round in a circle: {names}"
+            raise file.file.problem(("extends",), what)
+        chain.append(base)
+    return chain
 
 
 def _first(values: Sequence[bool | None], *, default: bool) -> bool:
@@ -273,25 +201,23 @@ def _mixed(names: Sequence[str], *, ansi: bool) -> str:
     return f"colours like ansi_blue need `ansi: true` in the theme; they are: {listed}"
 
 
-def _theme(
-    name: str, colors: Mapping[str, str], roles: Mapping[str, str], *, dark: bool, ansi: bool
-) -> Theme:
+def _theme(file: ThemeFile, chain: Sequence[ThemeFile]) -> Theme:
+    colors = {k: v for part in reversed(chain) for k, v in part.colors.items()}
+    roles = {k: v for part in reversed(chain) for k, v in part.roles.items()}
+    ansi = _first([part.ansi for part in chain], default=False)
+    # one of the terminal's own 16 colours, or its default, begins so
+    odd = [n for n, c in {**colors, **roles}.items() if c.startswith("ansi_") is not ansi]
+    if odd:
+        raise file.file.problem((), _mixed(odd, ansi=ansi))
     # a theme in the terminal's own colours has no shades: its surfaces are its background
     plain = colors["background"] if ansi else None
     theme = Theme(
-        name=name,
-        dark=dark,
+        name=file.name,
+        dark=_first([part.dark for part in chain], default=True),
         ansi=ansi,
-        background=colors["background"],
-        foreground=colors["foreground"],
-        primary=colors["primary"],
-        secondary=colors.get("secondary"),
-        accent=colors["accent"],
-        success=colors["success"],
-        warning=colors["warning"],
-        error=colors["error"],
-        surface=colors.get("surface", plain),
-        panel=colors.get("panel", plain),
+        surface=colors.pop("surface", plain),
+        panel=colors.pop("panel", plain),
+        **colors,  # type: ignore[arg-type]  # a theme's colours have the names of its fields
     )
     full = {**role_defaults(theme), **roles}
     theme.variables = {**full, **_widget_variables(theme, full)}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
-from typing import Protocol, runtime_checkable
 
 import msgspec
 from textual.message import Message
@@ -338,20 +337,16 @@ class Polled(Message):
     """A poll was folded, or has failed as a whole; the loop has the result."""
 
 
-@runtime_checkable
-class PollLoop(Protocol):
-    """The loop by which an app polls its cluster, and the only holder of what it has found."""
+class PollLoop:
+    """The loop by which an app gets what its cluster shows, and the only holder of that."""
 
-    @property
-    def progress(self) -> Progress: ...
+    def __init__(self) -> None:
+        self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
 
-    @property
-    def overview(self) -> Overview: ...
+    async def run(self) -> None:
+        raise NotImplementedError
 
-    @property
-    def outages(self) -> Outages: ...
-
-    async def run(self) -> None: ...
+    # without a live cluster there is nothing to do for these
 
     def poll_now(self) -> None: ...
 
@@ -362,7 +357,7 @@ class PollLoop(Protocol):
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None: ...
 
 
-class Polling:
+class Polling(PollLoop):
     """Polls what is of `interest`, folds, and posts `Polled`; ends only when cancelled.
 
     It backs off while the cluster is lost. `complete` adds to a progress what only a run knows.
@@ -378,13 +373,13 @@ class Polling:
         post: Callable[[Message], object],
         complete: Callable[[Progress], Progress] = lambda progress: progress,
     ) -> None:
+        super().__init__()
         self._source = source
         self._clock = clock
         self._interval_s = interval_s
         self._interest = interest
         self._post = post
         self._complete = complete
-        self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
         self._first: Observation | None = None
         self._past: Progress | None = None
         self._kept: deque[Observation] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -15,11 +15,10 @@ from ktui.cluster.clock import wait_for_first
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
-from ktui.progress.timeline import Progress
 from ktui.recording.replay_tape import RecordedPeriod, ReplayClock, Tape
 from ktui.rehearsal.branch.compare import BranchPoint
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.polling import Outages, Overview, overview
+from ktui.tui.poll.polling import Overview, PollLoop, overview
 from ktui.tui.replay.walk import RunStage, Survey, SurveyMark, Walk
 
 
@@ -105,15 +104,13 @@ class SearchDirection(enum.Enum):
     PREVIOUS = enum.auto()
 
 
-class Player:
+class Player(PollLoop):
     """Plays a tape by its clock from a second on, and goes to other places of the tape."""
 
     def __init__(self, tape: Tape, clock: ReplayClock, stage: RunStage, start_s: float) -> None:
-        self.tape = tape
-        self.clock = clock
+        super().__init__()
+        self.tape, self.clock, self._stage = tape, clock, stage
         self.first_s = tape.first_look_s
-        self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
-        self._stage = stage
         self._walk, self._survey = Walk(tape), Survey(tape)
         self._surveying = asyncio.Lock()
         self._goal: float | SearchDirection | None = start_s
@@ -127,18 +124,6 @@ class Player:
 
     def post_to(self, post: Callable[[Message], object]) -> None:
         self._post = post
-
-    def poll_now(self) -> None:
-        """Do nothing: all that was polled is in the recording."""
-
-    def expect_history(self) -> None:
-        """Do nothing: a replay begins where its recording does."""
-
-    def add_history(self, past: Progress | None) -> None:
-        """Do nothing: a replay begins where its recording does."""
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Do nothing: all settings that were read are in the recording."""
 
     @property
     def position(self) -> ReplayPosition:

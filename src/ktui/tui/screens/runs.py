@@ -24,10 +24,10 @@ from ktui.inputfile import FileProblem
 from ktui.insights.insights import NOTHING, Insights, InsightsSection, insights_in, sections
 from ktui.quantities import as_count
 from ktui.tui.draw.cells import Piece
-from ktui.tui.draw.paint import panel_title
+from ktui.tui.draw.paint import RowColumn, panel_title
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.frame import RowColumn, RowTable, TableScreen, TextScreen
+from ktui.tui.widgets.frame import RowTable, TableScreen, TextScreen
 from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0  # seconds between two reads; each reads the journals of all runs

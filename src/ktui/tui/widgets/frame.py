@@ -14,15 +14,13 @@ from textual.events import Resize
 from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, Static
 
-from ktui.columns import Column
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
-from ktui.tui.draw.paint import border_title, role_style, titled_rule
+from ktui.tui.draw.paint import RowColumn, border_title, role_style, titled_rule
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import ReportsOwnErrors
 
 ResultT = TypeVar("ResultT")
-RowColumn = Column[list[Piece]]
 CELL_PADDING = 2  # cells that a table adds around each of its cells
 _LEAST_NAME = 12
 

@@ -15,7 +15,8 @@ from ktui.columns import Column, leave_out
 from ktui.progress.summary import BrokerLoad
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
-from ktui.tui.widgets.frame import CELL_PADDING, RowColumn
+from ktui.tui.draw.paint import RowColumn
+from ktui.tui.widgets.frame import CELL_PADDING
 
 CORDON_SIGN = "⊘"
 _BAR = 5

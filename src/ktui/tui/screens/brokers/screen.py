@@ -14,7 +14,7 @@ from ktui.cluster.observer import Interest
 from ktui.execution.broker.status import NOTHING
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
-from ktui.tui.draw.paint import content, panel_title
+from ktui.tui.draw.paint import RowColumn, content, panel_title
 from ktui.tui.screens.brokers.row import (
     CORDON_SIGN,
     BrokerView,
@@ -28,7 +28,7 @@ from ktui.tui.screens.brokers.row import (
 )
 from ktui.tui.screens.brokers.status import way_out
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.frame import RowColumn, RowTable, TableScreen
+from ktui.tui.widgets.frame import RowTable, TableScreen
 from ktui.tui.widgets.lines import broker_objective, facts
 from ktui.tui.widgets.services import services
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import floor
 from operator import itemgetter
 
 import msgspec
-from rich.cells import cell_len
 from textual.content import Content
 
 from ktui.cluster.broker import Broker
+from ktui.columns import Column
 from ktui.progress.row import merge_marks
 from ktui.progress.timeline import Lane, Role, Slots, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import SignAt, mark_cell, put_sign
+from ktui.tui.draw.cells import Piece, SignAt, cut, mark_cell, pieces_width, put_sign
+from ktui.tui.draw.paint import RowColumn, content, table_lines
 
 
 class TimeAxis(msgspec.Struct, frozen=True):
@@ -149,21 +150,6 @@ _WIDE, _WIDER = 110, 150
 _GAP = 2
 
 
-class LaneColumn(msgspec.Struct, frozen=True):
-    """One column of the lanes' table; figures are right-aligned."""
-
-    heading: str
-    cells: Sequence[Content]
-    least: int = 0
-    """The least cells of the column, so that a figure's length does not shift what follows."""
-    right: bool = False
-
-    @property
-    def width(self) -> int:
-        widest = max(cell.cell_length for cell in self.cells)
-        return max(cell_len(self.heading), self.least, widest)
-
-
 class LaneTable(msgspec.Struct, frozen=True):
     """The lanes as lines, and the position of their time axis for the curve drawn below them."""
 
@@ -185,18 +171,24 @@ def lane_table(
         words = Content.styled("Nothing is known of its replicas yet.", "$dim")
         return LaneTable((words,), None, 0)
     lanes = [_without_dead_leader(lane, brokers) for lane in lanes]
-    columns = _columns(lanes, brokers, timeline, width)
-    left = sum(column.width + _GAP for column in columns)
+    table = table_lines(_columns(lanes, brokers, timeline, width), lanes, role="dim")
+    left = pieces_width(table[0]) + _GAP
     histories = [lane.history for lane in lanes if lane.history is not None]
     axis = TimeAxis.over(histories, width - left)
-    lines = [_heading(columns, axis, width - left, now)]
-    for row, lane in enumerate(lanes):
-        lines.append(
-            Content.assemble(*(_cell(c.cells[row], c) for c in columns), _bar(lane, axis, sign))
-        )
+    heading, *rows = (Content.assemble(content(pieces), " " * _GAP) for pieces in table)
+    lines = [Content.assemble(heading, (_times(axis, now), "$dim"))]
+    for lane, row in zip(lanes, rows, strict=True):
+        lines.append(Content.assemble(row, _bar(lane, axis, sign)))
         if width < _WIDE:
-            lines.extend(_second_line(lane, columns[0].width + _GAP))
+            lines.extend(_second_line(lane, pieces_width(table[0][:2]) + _GAP))
     return LaneTable(tuple(lines), axis, left)
+
+
+def _times(axis: TimeAxis | None, now: tuple[str, str]) -> str:
+    begin, end = now
+    if axis is None or axis.cells < len(begin) + len(end) + 1:
+        return begin if axis is not None else ""
+    return f"{begin}{end:>{axis.cells - len(begin)}}"
 
 
 def _without_dead_leader(lane: Lane, brokers: Mapping[int, Broker]) -> Lane:
@@ -209,77 +201,61 @@ def _without_dead_leader(lane: Lane, brokers: Mapping[int, Broker]) -> Lane:
 
 def _columns(
     lanes: Sequence[Lane], brokers: Mapping[int, Broker], timeline: Timeline, width: int
-) -> list[LaneColumn]:
-    preferred = timeline.target[0] if timeline.target else None
-    columns = [
-        LaneColumn("broker", _brokers(lanes, preferred)),
-        LaneColumn("role", [_styled(lane, lane.role.value) for lane in lanes], 11),
-        *_places(lanes, brokers, width),
-        LaneColumn("copied", [_styled(lane, _share(lane)) for lane in lanes], 6, right=True),
-    ]
-    if width >= _WIDE:
-        columns += [
-            LaneColumn("lag", [Content(_lag(lane)) for lane in lanes], 18, right=True),
-            LaneColumn("rate", [Content(_rate(lane)) for lane in lanes], 8, right=True),
-            LaneColumn("left", [Content(_left(lane)) for lane in lanes], 19, right=True),
-        ]
-    return columns
-
-
-def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) -> list[LaneColumn]:
-    known = [brokers.get(lane.broker) for lane in lanes]
-    racks = [broker.rack if broker is not None else None for broker in known]
-    hosts = [f"{b.host}:{b.port}" if b is not None and b.host else "unknown" for b in known]
-    columns = []
+) -> Iterator[RowColumn]:
+    yield Column(heading="broker", cell=_broker_cell(lanes, timeline))
+    # the least cells of a column, so that a figure's length does not shift what follows
+    yield _column("role", 11, lambda lane: lane.role.value)
+    known = [broker for lane in lanes if (broker := brokers.get(lane.broker)) is not None]
     # with the figures on the lanes' own lines there is no room for more in the middle
-    if any(racks) and not _WIDE <= width < _WIDER:
-        columns.append(LaneColumn("rack", [_place(rack or "-", 12) for rack in racks]))
+    if any(broker.rack for broker in known) and not _WIDE <= width < _WIDER:
+        racks = {broker.id: broker.rack for broker in known}
+        yield _place("rack", 12, lambda lane: racks.get(lane.broker) or "-")
     if width >= _WIDER:
-        columns.append(LaneColumn("host", [_place(host, 32) for host in hosts]))
-    return columns
+        hosts = {broker.id: f"{broker.host}:{broker.port}" for broker in known if broker.host}
+        yield _place("host", 32, lambda lane: hosts.get(lane.broker, "unknown"))
+    yield _column("copied", 6, _share, right=True)
+    if width >= _WIDE:
+        for heading, least, text in (("lag", 18, _lag), ("rate", 8, _rate), ("left", 19, _left)):
+            yield _column(heading, least, text, right=True, plain=True)
 
 
-def _place(name: str, most: int) -> Content:
-    return Content.styled(name, "$dim").truncate(most, ellipsis=True)
+def _column(
+    heading: str,
+    least: int,
+    text: Callable[[Lane], str],
+    *,
+    right: bool = False,
+    plain: bool = False,
+) -> RowColumn:
+    def cell(lane: Lane) -> list[Piece]:
+        return [Piece(text(lane), "" if plain else ROLE_COLOURS[lane.role])]
+
+    return Column(heading=heading, width=least, cell=cell, right=right)
 
 
-def _heading(
-    columns: Sequence[LaneColumn], axis: TimeAxis | None, room: int, now: tuple[str, str]
-) -> Content:
-    parts = [_cell(Content(column.heading), column) for column in columns]
-    begin, end = now
-    cells = room if axis is None else axis.cells
-    times = begin if cells < len(begin) + len(end) + 1 else f"{begin}{end:>{cells - len(begin)}}"
-    return Content.assemble(*parts, times if axis is not None else "").stylize("$dim")
+def _place(heading: str, most: int, name: Callable[[Lane], str]) -> RowColumn:
+    def cell(lane: Lane) -> list[Piece]:
+        return [Piece(cut(name(lane), "", most).rstrip(), "dim")]
+
+    return Column(heading=heading, cell=cell)
 
 
-def _cell(content: Content, column: LaneColumn) -> Content:
-    room = column.width - content.cell_length
-    return content.pad(room if column.right else 0, (0 if column.right else room) + _GAP)
-
-
-def _brokers(lanes: Sequence[Lane], preferred: int | None) -> list[Content]:
-    signs = [_sign(lane, preferred) for lane in lanes]
-    most = max(2, *map(len, signs))
+def _broker_cell(lanes: Sequence[Lane], timeline: Timeline) -> Callable[[Lane], list[Piece]]:
+    preferred = timeline.target[0] if timeline.target else None
+    most = max(2, *(len(_sign(lane, preferred)) for lane in lanes))
     digits = max(len(str(lane.broker)) for lane in lanes)
-    return [
-        Content.styled(f"{sign:>{most}}{lane.broker:>{digits}}{after}", f"{_colour(lane)} bold")
-        for lane, sign in zip(lanes, signs, strict=True)
-        for after in ["!" if lane.role is Role.OUT_OF_SYNC else ""]
-    ]
+
+    def cell(lane: Lane) -> list[Piece]:
+        after = "!" if lane.role is Role.OUT_OF_SYNC else ""
+        text = f"{_sign(lane, preferred):>{most}}{lane.broker:>{digits}}{after}"
+        return [Piece(text, ROLE_COLOURS[lane.role], bold=True)]
+
+    return cell
 
 
 def _sign(lane: Lane, preferred: int | None) -> str:
     to_lead = ">" if lane.broker == preferred and lane.role not in _NOT_TO_LEAD else ""
     return to_lead + ROLE_SIGNS.get(lane.role, "")
-
-
-def _colour(lane: Lane) -> str:
-    return f"${ROLE_COLOURS[lane.role]}"
-
-
-def _styled(lane: Lane, words: str) -> Content:
-    return Content.styled(words, _colour(lane))
 
 
 def _share(lane: Lane) -> str:

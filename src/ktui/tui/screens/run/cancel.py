@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -18,12 +18,13 @@ from textual.widgets import Input, Static
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
+from ktui.columns import Column
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.scope import CancelEffect, CancelScope
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
-from ktui.tui.draw.paint import content
+from ktui.tui.draw.cells import Piece, cut_pieces, partition_text, pieces_width
+from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, DialogScope
@@ -44,10 +45,8 @@ _FIRST = (
     CancelEffect.ALREADY,
     CancelEffect.NOTHING,
 )
-_HEADINGS = ("partition", "state", "what is sent", "replicas after", "RF", "leader")
-_BRIEF = ("partition", "state", "what is sent", "after", "RF", "leader")
-"""The headings where the others take more cells than there are."""
-_NUMERIC = (4, 5)
+_AFTER, _BRIEFLY = "replicas after", "after"
+"""The heading of the replicas, and where it takes more cells than there are."""
 _GAP = 2
 _LEAST_NAME = 12
 _LEAST_TABLE = 4
@@ -74,54 +73,54 @@ _MEANS = {
 
 def cancel_table(previews: Sequence[PartitionPreview], width: int) -> list[Content]:
     """Draw a heading, and per partition a line, and below it obstacles and risks."""
-    rows = [_row(each) for each in previews]
     wanted = max(_LEAST_NAME, *(cell_len(str(each.tp)) for each in previews))
-    headings, widths = _HEADINGS, _widths(_HEADINGS, rows)
-    if wanted + _taken(widths) > width:
-        headings, widths = _BRIEF, _widths(_BRIEF, rows)
-    name_width = max(_LEAST_NAME, min(wanted, width - _taken(widths)))
-    heading = [Piece(word, "header") for word in headings[1:]]
-    name = Piece(f"{headings[0]:<{name_width}}", "header")
-    lines = [_line(name, heading, widths, width)]
-    for each, row in zip(previews, rows, strict=True):
-        name = Piece(partition_text(each.tp, name_width))
-        lines += [_line(name, row, widths, width), *_notes(each, width)]
-    return lines
+    lines = table_lines(_columns(_AFTER), previews)
+    if wanted + pieces_width(lines[0]) + _GAP > width:
+        lines = table_lines(_columns(_BRIEFLY), previews)
+    room = max(_LEAST_NAME, min(wanted, width - pieces_width(lines[0]) - _GAP))
+    names = ["partition", *(partition_text(each.tp, room) for each in previews)]
+    drawn = []
+    for number, (name, line) in enumerate(zip(names, lines, strict=True)):
+        first = Piece(f"{name:<{room + _GAP}}", "" if number else "header")
+        drawn.append(content(cut_pieces([first, *line], width)))
+        drawn += _notes(previews[number - 1], width) if number else []
+    return drawn
 
 
-def _widths(headings: Sequence[str], rows: Sequence[Sequence[Piece]]) -> list[int]:
-    cells = [headings[1:], *([piece.text for piece in row] for row in rows)]
-    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+def _columns(after: str) -> tuple[RowColumn, ...]:
+    return (
+        Column(heading="state", cell=lambda each: [Piece(each.state.words, "dim")]),
+        Column(heading="what is sent", cell=_what_is_sent),
+        Column(heading=after, cell=_read(lambda each: Piece(" ".join(map(str, each.replicas))))),
+        Column(heading="RF", cell=_read(_factor), right=True),
+        Column(heading="leader", cell=_read(_leader), right=True),
+    )
 
 
-def _taken(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * len(widths)
+def _is_awaited(each: PartitionPreview) -> bool:
+    return each.effect.needs_read and not each.is_read
 
 
-def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
-    pieces = [name]
-    for place, (piece, room) in enumerate(zip(row, widths, strict=True), 1):
-        spare = " " * (room - cell_len(piece.text))
-        before, after = (spare, "") if place in _NUMERIC else ("", spare)
-        pieces += [Piece(" " * _GAP + before), piece, Piece(after)]
-    return content(cut_pieces(pieces, width))
+def _what_is_sent(each: PartitionPreview) -> list[Piece]:
+    if _is_awaited(each):
+        return [Piece("being read …", "waiting")]
+    return [Piece(_sent(each), "dim" if each.effect.idle else "")]
 
 
-def _row(each: PartitionPreview) -> list[Piece]:
-    state = Piece(each.state.words, "dim")
-    if each.effect.needs_read and not each.is_read:
-        return [state, Piece("being read …", "waiting"), Piece(""), Piece(""), Piece("")]
-    leader = Piece("none", "stalled") if each.leader is None else Piece(f"{each.leader}")
+def _read(cell: Callable[[PartitionPreview], Piece]) -> Callable[[PartitionPreview], list[Piece]]:
+    return lambda each: [] if _is_awaited(each) else [cell(each)]
+
+
+def _factor(each: PartitionPreview) -> Piece:
+    more = "!" if each.extra else ""
+    role = "falling-behind" if more else ""
+    return Piece(f"{len(each.replicas)}{more}", role, bold=bool(more))
+
+
+def _leader(each: PartitionPreview) -> Piece:
     if not each.is_read:
-        leader = Piece(figures.UNKNOWN, "dim")
-    more, beyond = ("!", "falling-behind") if each.extra else ("", "")
-    return [
-        state,
-        Piece(_sent(each), "dim" if each.effect.idle else ""),
-        Piece(" ".join(map(str, each.replicas))),
-        Piece(f"{len(each.replicas)}{more}", beyond, bold=bool(more)),
-        leader,
-    ]
+        return Piece(figures.UNKNOWN, "dim")
+    return Piece("none", "stalled") if each.leader is None else Piece(f"{each.leader}")
 
 
 def _sent(each: PartitionPreview) -> str:

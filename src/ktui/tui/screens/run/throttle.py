@@ -14,6 +14,7 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ktui.columns import Column
 from ktui.execution.host.client import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
@@ -21,7 +22,7 @@ from ktui.progress.summary import Inflow
 from ktui.quantities import as_rate
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
-from ktui.tui.draw.paint import content
+from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.throttle import (
     RateNow,
@@ -36,7 +37,6 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.lines import objective_table
 from ktui.tui.widgets.services import services
 
-_GAP = "  "
 _LEAST = 6
 _OTHER_LINES = 6  # lines of the dialog beside the brokers, what the rate means, and the answer
 _LEAST_LINES = 4
@@ -46,20 +46,7 @@ def throttle_table(rows: Sequence[RateNow], width: int) -> list[Content]:
     """Lay out the rows in `width` cells, the heading first; the last column is cut to fit."""
     if not rows:
         return [Content.styled("No broker gets replicas any more.", "$dim")]
-    cells = [[cell(row) for _, cell in _COLUMNS] for row in rows]
-    widths = [
-        max(_LEAST, len(heading), *(len(line[at].text) for line in cells))
-        for at, (heading, _) in enumerate(_COLUMNS)
-    ]
-    heading = [Piece(name, "header") for name, _ in _COLUMNS]
-    return [_line(line, widths, width) for line in (heading, *cells)]
-
-
-def _line(cells: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
-    pieces: list[Piece] = []
-    for cell, room in zip(cells, widths, strict=True):
-        pieces += [cell, Piece(" " * (room - len(cell.text)) + _GAP)]
-    return content(cut_pieces(pieces[:-1], width))
+    return [content(cut_pieces(line, width)) for line in table_lines(_COLUMNS, rows)]
 
 
 def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
@@ -91,14 +78,18 @@ def _fastest(inflow: Inflow) -> str:
     return f"{figures.as_rate(inflow.fastest_bytes_s)} {inflow.fastest}"
 
 
-_COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
-    ("broker", lambda row: Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)),
-    ("throttle", lambda row: Piece("none" if row.wanted is None else as_rate(row.wanted))),
-    ("set now", _set_now),
-    ("before", lambda row: Piece(row.found, "dim")),
-    ("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
-    ("written", _inbound),
-    ("fastest inbound", _of(_fastest)),
+def _column(heading: str, cell: Callable[[RateNow], Piece]) -> RowColumn:
+    return Column(heading=heading, cell=lambda row: [cell(row)], width=_LEAST)
+
+
+_COLUMNS = (
+    _column("broker", lambda row: Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)),
+    _column("throttle", lambda row: Piece("none" if row.wanted is None else as_rate(row.wanted))),
+    _column("set now", _set_now),
+    _column("before", lambda row: Piece(row.found, "dim")),
+    _column("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
+    _column("written", _inbound),
+    _column("fastest inbound", _of(_fastest)),
 )
 
 
