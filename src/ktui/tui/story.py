@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
@@ -24,7 +24,7 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.frame import BoxScreen
 
 
@@ -145,7 +145,7 @@ class StoryScreen(BoxScreen[None]):
 
     CSS = "StoryScreen > .box { max-width: 84; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i", "dismiss", "close", tooltip="Close the story"),
+        bind("escape,q,i", "dismiss", "close", "Close the story"),
     ]
     give_ids("story", BINDINGS)
 

@@ -15,26 +15,7 @@ from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.durable import check_replaceable
 from ktui.execution.errors import JournalProblem
-from ktui.execution.run.events import (
-    Answered,
-    AnyRunEvent,
-    CancelGate,
-    Configure,
-    Configured,
-    Elect,
-    EventCommandFailed,
-    JournalEntry,
-    Outage,
-    PlannedPart,
-    Recording,
-    SettingChanged,
-    SettingsFound,
-    SettingsGivenUp,
-    Started,
-    StateEntered,
-    StepBegun,
-    StepOver,
-)
+from ktui.execution.run import events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import event_sentence
@@ -212,35 +193,42 @@ class EngineLog:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def write(self, entries: Iterable[JournalEntry]) -> None:
+    def write(self, entries: Iterable[events.JournalEntry]) -> None:
         """Log events that were just written to the journal."""
-        events = [entry.event for entry in entries]
-        begun = [event for event in events if isinstance(event, StepBegun)]
+        written = [entry.event for entry in entries]
+        begun = [event for event in written if isinstance(event, events.StepBegun)]
         if begun:
             done = f"{self._run.over:,} of {len(self._run.tracks):,} partitions have ended"
             log.info("decision %d: %s; %s", begun[-1].batch, as_count(len(begun), "step"), done)
-        for event in events:
+        for event in written:
             level = _level(event)
             if level is not None:
                 log.log(level, "%s", event_sentence(event))
 
 
-def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
+def _level(event: events.AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
     match event:
-        case Started() | PlannedPart() | StepBegun() | Elect() | SettingsFound() | Configure():
+        case (
+            events.Started()
+            | events.PlannedPart()
+            | events.StepBegun()
+            | events.Elect()
+            | events.SettingsFound()
+            | events.Configure()
+        ):
             return None
-        case Answered() | Configured():
+        case events.Answered() | events.Configured():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
-        case Outage() | SettingChanged() | EventCommandFailed():
+        case events.Outage() | events.SettingChanged() | events.EventCommandFailed():
             return logging.WARNING
-        case StepOver():
+        case events.StepOver():
             return None if event.reached else logging.INFO
-        case StateEntered():
+        case events.StateEntered():
             return logging.WARNING if event.state in _TROUBLE else None
-        case CancelGate():
+        case events.CancelGate():
             return logging.WARNING if event.shut else logging.INFO
-        case SettingsGivenUp():
+        case events.SettingsGivenUp():
             return logging.WARNING if event.reason else None
-        case Recording():
+        case events.Recording():
             return logging.WARNING if event.reason else logging.INFO
     return logging.INFO

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import click
 import msgspec
@@ -299,67 +298,57 @@ def show(view: LiveView) -> None:
 
 
 async def _shown(view: LiveView) -> None:
-    clock = SystemClock()
-    interval_s = view.poll_interval_s or view.cluster.context.poll_interval
-    patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
+    clock, cluster = SystemClock(), view.cluster
+    interval_s = view.poll_interval_s or cluster.context.poll_interval
     async with AsyncExitStack() as stack:
-        reader = await stack.enter_async_context(aclosing(view.cluster.reader()))
+        reader = await stack.enter_async_context(aclosing(cluster.reader()))
+        patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
         observer = Observer(reader, clock, patience_s=patience_s)
         source: ObservationSource = await stack.enter_async_context(aclosing(observer))
         if view.recorder is not None:
             recording = ClusterRecording(observer, view.recorder, view.state)
             source = await stack.enter_async_context(aclosing(recording))
-        death = None if not view.on_event else stack.enter_context(DeathNotice(view, clock))
-        await show_app(_app(view, source, reader, clock, interval_s, death))
+        engines = None
+        if view.names is not None:
+            engines = ProcessEngines(cluster, reader, view.names, view.state)
+        app = KtuiApp(
+            source,
+            cluster_name=cluster.name,
+            read_only=engines is None,
+            tls_unverified=bool(cluster.unverified),
+            poll_interval_s=interval_s,
+            theme=view.theme or cluster.theme,
+            themes=load_themes(config_dir() / "themes"),
+            topics=view.topics,
+            clock=clock,
+            run=view.run,
+            state_dir=view.state,
+            engines=engines,
+            brokers=BrokerAccess(reader, clock, None if engines is None else engines.ports),
+            recorder=view.recorder,
+            alerts=cluster.bell,
+            on_engine_death=stack.enter_context(_death_notice(view, clock)),
+            verbs=ShellVerbs(),
+            filter_text=view.filter_text,
+            keymap=read_keymap(load_config()),
+        )
+        await show_app(app)
 
 
-class DeathNotice:
-    """Runs the view's command when the engine of its run has died, which can run none itself."""
+@contextmanager
+def _death_notice(view: LiveView, clock: Clock) -> Iterator[Callable[[Run], None] | None]:
+    """Run the view's command when the engine of its run has died, which can run none itself."""
+    if not view.on_event:
+        yield None
+        return
+    command = EventCommand(view.on_event)
 
-    def __init__(self, view: LiveView, clock: Clock) -> None:
-        self._command, self._state, self._clock = EventCommand(view.on_event), view.state, clock
+    def notify(run: Run) -> None:
+        reason = engine_death(view.state.run(run.name), run) or "its process is gone"
+        command.send(engine_died_json(run, clock.now(), reason))
 
-    def __call__(self, run: Run) -> None:
-        reason = engine_death(self._state.run(run.name), run) or "its process is gone"
-        self._command.send(engine_died_json(run, self._clock.now(), reason))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for failure in self._command.close():
+    try:
+        yield notify
+    finally:
+        for failure in command.close():
             click.echo(f"ktui: {failure}", err=True)
-
-
-def _app(
-    view: LiveView,
-    source: ObservationSource,
-    reader: KafkaReader,
-    clock: Clock,
-    interval_s: float,
-    on_engine_death: DeathNotice | None,
-) -> KtuiApp:
-    cluster, engines = view.cluster, None
-    if view.names is not None:
-        engines = ProcessEngines(cluster, reader, view.names, view.state)
-    return KtuiApp(
-        source,
-        cluster_name=cluster.name,
-        read_only=view.names is None,
-        tls_unverified=bool(cluster.unverified),
-        poll_interval_s=interval_s,
-        theme=view.theme or cluster.theme,
-        themes=load_themes(config_dir() / "themes"),
-        topics=view.topics,
-        clock=clock,
-        run=view.run,
-        state_dir=view.state,
-        engines=engines,
-        brokers=BrokerAccess(reader, clock, None if engines is None else engines.ports),
-        recorder=view.recorder,
-        alerts=cluster.bell,
-        on_engine_death=on_engine_death,
-        verbs=ShellVerbs(),
-        filter_text=view.filter_text,
-        keymap=read_keymap(load_config()),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from ktui.captions import Caption
 from ktui.cluster.observer import Observer
@@ -16,23 +16,21 @@ from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
 from ktui.tui.screens.rehearsal import ReportScreen
-from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, give_ids, help_group
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, bind, give_ids, help_group
 from ktui.tui.widgets.header import StatusHeader, line_under
 from ktui.tui.widgets.lines import BranchLines
 
 REHEARSAL_BINDINGS = [
     *CLOCK_BINDINGS,
-    Binding(
-        "B", "break_twin", "break it", id="app.break",
-        tooltip="Let something happen to the twin, at the broker under the cursor",
+    bind(
+        "B", "break_twin", "break it",
+        "Let something happen to the twin, at the broker under the cursor", id="app.break",
     ),
-    Binding(
-        "i", "show_report", "report", id="app.report",
-        tooltip="Show what the plan has done to the twin so far, or to its end",
+    bind(
+        "i", "show_report", "report",
+        "Show what the plan has done to the twin so far, or to its end", id="app.report",
     ),
-    Binding(
-        "R", "play_again", "again", id="app.again", tooltip="Play the rehearsal from the start"
-    ),
+    bind("R", "play_again", "again", "Play the rehearsal from the start", id="app.again"),
     PICTURE_BINDING,
 ]  # fmt: skip
 

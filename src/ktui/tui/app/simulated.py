@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from rich.text import Text
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widgets import Input
 
 from ktui.captions import Caption
@@ -29,7 +29,7 @@ from ktui.tui.story import (
     picture_name,
     save_picture,
 )
-from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
+from ktui.tui.widgets.bindings import APP_BINDINGS, bind, give_ids, hidden
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Status
@@ -40,26 +40,22 @@ _LONGEST_POLL_S = 10.0
 """The cluster's seconds between two polls. With fewer polls, short moves would go unseen."""
 
 CLOCK_BINDINGS = [
-    Binding(
-        "0", "stop_time", "stop time", id="demo.stop-time",
-        tooltip="Stop the cluster's time, or let it go on",
+    bind(
+        "0", "stop_time", "stop time",
+        "Stop the cluster's time, or let it go on", id="demo.stop-time",
     ),
-    Binding(
-        "minus", "slower", "speed", key_display="-+", id="demo.slower",
-        tooltip="Let the cluster's time run more slowly",
+    bind(
+        "minus", "slower", "speed",
+        "Let the cluster's time run more slowly", key_display="-+", id="demo.slower",
     ),
-    Binding(
-        "plus", "faster", "faster", show=False, id="demo.faster",
-        tooltip="Let the cluster's time run faster",
-    ),
+    hidden("plus", "faster", "faster", "Let the cluster's time run faster", id="demo.faster"),
 ]  # fmt: skip
-PICTURE_BINDING = Binding(
-    "ctrl+s", "picture", "picture", key_display="^s", priority=True, id="demo.picture",
-    tooltip="Write a picture of the screen, an SVG file",
+PICTURE_BINDING = bind(
+    "ctrl+s", "picture", "picture",
+    "Write a picture of the screen, an SVG file",
+    key_display="^s", priority=True, id="demo.picture",
 )  # fmt: skip
-QUIT_BINDING = Binding(
-    "q", "quit_view", "quit", tooltip="Close this view, and end the simulated cluster"
-)
+QUIT_BINDING = bind("q", "quit_view", "quit", "Close this view, and end the simulated cluster")
 
 
 def poll_interval_s(speed: float) -> float:
@@ -196,18 +192,16 @@ _KEYS = "i  what happens here\nR  play it again\n.  the next story"
 
 DEMO_BINDINGS = [
     *CLOCK_BINDINGS,
-    Binding(
-        "full_stop", "next_story", "next story", key_display=".", id="demo.next-story",
-        tooltip="Play the next story that comes with ktui",
+    bind(
+        "full_stop", "next_story", "next story",
+        "Play the next story that comes with ktui", key_display=".", id="demo.next-story",
     ),
-    Binding(
-        "comma", "previous_story", "previous story", show=False, id="demo.previous-story",
-        tooltip="Play the previous story",
+    hidden(
+        "comma", "previous_story", "previous story",
+        "Play the previous story", id="demo.previous-story",
     ),
-    Binding("i", "show_story", "story", id="app.story", tooltip="Show what happens here"),
-    Binding(
-        "R", "play_again", "again", id="app.again", tooltip="Play the story from the start"
-    ),
+    bind("i", "show_story", "story", "Show what happens here", id="app.story"),
+    bind("R", "play_again", "again", "Play the story from the start", id="app.again"),
     PICTURE_BINDING,
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import msgspec
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -36,7 +36,7 @@ from ktui.tui.replay.player import (
 )
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
+from ktui.tui.widgets.bindings import APP_BINDINGS, bind, give_ids, hidden
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.header import StatusHeader, line_under
 from ktui.tui.widgets.services import Notification, Status
@@ -153,7 +153,7 @@ class MomentPrompt(Dialog[float | None]):
     DEFAULT_CSS = "MomentPrompt #moment-hint { color: $dim; margin-top: 1; }"
     ENTER = "go there"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", tooltip="Go back without going anywhere"),
+        bind("escape", "leave", "back", "Go back without going anywhere"),
     ]
     give_ids("moment", BINDINGS)
 
@@ -202,40 +202,34 @@ _USUAL_POLL_S = 1.0
 _TICK_S = 0.25  # real seconds between two redraws of the line
 
 REPLAY_BINDINGS = [
-    Binding("p", "play", "play/pause", tooltip="Pause the recording, or go on"),
-    Binding(
-        "left", "seek(-10)", "10 s", key_display="←→", priority=True, id="replay.back",
-        tooltip="Go 10 s of the recording back",
+    bind("p", "play", "play/pause", "Pause the recording, or go on"),
+    bind(
+        "left", "seek(-10)", "10 s",
+        "Go 10 s of the recording back", key_display="←→", priority=True, id="replay.back",
     ),
-    Binding(
-        "right", "seek(10)", "10 s", show=False, priority=True, id="replay.on",
-        tooltip="Go 10 s of the recording on",
+    hidden(
+        "right", "seek(10)", "10 s",
+        "Go 10 s of the recording on", priority=True, id="replay.on",
     ),
-    Binding(
-        "shift+left", "seek(-60)", "a minute back", show=False, priority=True,
-        tooltip="Go a minute of the recording back",
+    hidden(
+        "shift+left", "seek(-60)", "a minute back",
+        "Go a minute of the recording back", priority=True,
     ),
-    Binding(
-        "shift+right", "seek(60)", "a minute on", show=False, priority=True,
-        tooltip="Go a minute of the recording on",
+    hidden(
+        "shift+right", "seek(60)", "a minute on",
+        "Go a minute of the recording on", priority=True,
     ),
-    Binding(
-        "minus", "slower", "speed", key_display="-+", id="replay.slower",
-        tooltip="Play more slowly",
+    bind("minus", "slower", "speed", "Play more slowly", key_display="-+", id="replay.slower"),
+    hidden("plus", "faster", "faster", "Play faster"),
+    bind(
+        "full_stop", "event(True)", "next event",
+        "Go to the next event that is trouble, or not about one partition alone", key_display=".",
     ),
-    Binding("plus", "faster", "faster", show=False, tooltip="Play faster"),
-    Binding(
-        "full_stop", "event(True)", "next event", key_display=".",
-        tooltip="Go to the next event that is trouble, or not about one partition alone",
-    ),
-    Binding(
-        "comma", "event(False)", "previous event", show=False,
-        tooltip="Go to the event before",
-    ),
-    Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
-    Binding(
-        "W", "branch", "what if", id="replay.branch",
-        tooltip="Go on differently from this moment, on a simulated twin of it",
+    hidden("comma", "event(False)", "previous event", "Go to the event before"),
+    bind("a", "go_to", "go to", "Go to a time of the recording"),
+    bind(
+        "W", "branch", "what if",
+        "Go on differently from this moment, on a simulated twin of it", id="replay.branch",
     ),
 ]  # fmt: skip
 give_ids("replay", REPLAY_BINDINGS)
@@ -247,10 +241,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
         *REPLAY_BINDINGS,
-        Binding("q", "quit_view", "quit", id="app.quit", tooltip="Close the replay"),
-        Binding(
-            "ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True, id="app.interrupt"
-        ),
+        bind("q", "quit_view", "quit", "Close the replay", id="app.quit"),
+        hidden("ctrl+c,ctrl+q", "quit_view", "quit", priority=True, id="app.interrupt"),
     ]
 
     def __init__(

@@ -24,26 +24,7 @@ from ktui.execution.host.process import engine_death
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.run.events import (
-    Answered,
-    AnyRunEvent,
-    CancelAsked,
-    CancelGate,
-    Configured,
-    EngineLeft,
-    EventCommandFailed,
-    JournalEntry,
-    Outage,
-    Paused,
-    PlannedPart,
-    Recording,
-    Recovered,
-    SettingChanged,
-    SettingsGivenUp,
-    StateEntered,
-    StepGate,
-    StepOver,
-)
+from ktui.execution.run import events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event
@@ -64,52 +45,52 @@ _STATES = {
 }
 
 
-def shown_events(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
+def shown_events(run: str, entries: Iterable[events.JournalEntry]) -> Iterator[timeline.Event]:
     """Yield the events worth showing: no requests that Kafka accepted, and no parts of the plan."""
     for entry in entries:
         event = entry.event
-        answer = event.verdict if isinstance(event, Answered | Configured) else None
-        if answer is not Verdict.ACCEPTED and not isinstance(event, PlannedPart):
+        answer = event.verdict if isinstance(event, events.Answered | events.Configured) else None
+        if answer is not Verdict.ACCEPTED and not isinstance(event, events.PlannedPart):
             tp = getattr(event, "tp", None)
             what = f"run {run}: {describe_event(event)}"
             yield timeline.Event(entry.at, what, tp, severity=_severity(event))
 
 
 def cancel_events(
-    run: str, entries: Iterable[JournalEntry]
+    run: str, entries: Iterable[events.JournalEntry]
 ) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
     """Yield the partitions of each cancel, with the event that reports it."""
     for entry in entries:
-        if isinstance(entry.event, CancelAsked):
+        if isinstance(entry.event, events.CancelAsked):
             (event,) = shown_events(run, [entry])
             yield frozenset(entry.event.partitions), event
 
 
-def _severity(event: AnyRunEvent) -> EventSeverity:
+def _severity(event: events.AnyRunEvent) -> EventSeverity:
     match event:
-        case StateEntered(state=state):
+        case events.StateEntered(state=state):
             return _STATES.get(state, EventSeverity.NEWS)
-        case Recovered():
+        case events.Recovered():
             return EventSeverity.TROUBLE
-        case SettingsGivenUp(reason="") | Recording(reason=""):
+        case events.SettingsGivenUp(reason="") | events.Recording(reason=""):
             return EventSeverity.NEWS
         case (
-            CancelAsked()
-            | Paused()
-            | EngineLeft()
-            | EventCommandFailed()
-            | Answered()
-            | Configured()
-            | SettingsGivenUp()
-            | SettingChanged()
+            events.CancelAsked()
+            | events.Paused()
+            | events.EngineLeft()
+            | events.EventCommandFailed()
+            | events.Answered()
+            | events.Configured()
+            | events.SettingsGivenUp()
+            | events.SettingChanged()
         ):
             return EventSeverity.WARNING
         case (
-            StepOver(reached=False)
-            | StepGate(shut=True)
-            | CancelGate(shut=True)
-            | Outage(lost=True)
-            | Recording()
+            events.StepOver(reached=False)
+            | events.StepGate(shut=True)
+            | events.CancelGate(shut=True)
+            | events.Outage(lost=True)
+            | events.Recording()
         ):
             return EventSeverity.WARNING
     return EventSeverity.NEWS
@@ -152,7 +133,7 @@ class AttachedRun:
     def _begin(self) -> None:
         self.rows = RunRows(self.run)
         self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
-        self._kept: list[JournalEntry] | None = None
+        self._kept: list[events.JournalEntry] | None = None
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.throttle_news = ThrottleNews(self.name)
         self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
@@ -173,7 +154,7 @@ class AttachedRun:
     def run(self) -> Run:
         return self._follower.run
 
-    def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:
+    def refresh(self) -> tuple[list[events.JournalEntry], set[TopicPartition]]:
         try:
             entries = self._follower.refresh()
             owner = holder(self.folder)

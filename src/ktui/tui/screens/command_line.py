@@ -17,7 +17,7 @@ from textual.types import IgnoreReturnCallbackType
 from textual.widgets import Input, Static
 
 from ktui.tui.run_view.launchers import BadCommand
-from ktui.tui.widgets.bindings import give_ids, keys_text, mapped
+from ktui.tui.widgets.bindings import bind, give_ids, hidden, keys_text, mapped
 from ktui.tui.widgets.fields import HistoryField
 from ktui.tui.widgets.services import services
 
@@ -40,7 +40,7 @@ class CommandField(HistoryField):
     """The field of the line; tab completes the last word."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "complete", "complete", show=False, tooltip="Complete the last word"),
+        hidden("tab", "complete", "complete", "Complete the last word"),
     ]
     give_ids("command", BINDINGS)
 
@@ -74,7 +74,7 @@ class CommandScreen(ModalScreen[Action | None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "close", tooltip="Leave the command line"),
+        bind("escape", "dismiss", "close", "Leave the command line"),
     ]
     give_ids("command", BINDINGS)
 

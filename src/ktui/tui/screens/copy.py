@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Label, OptionList, TextArea
@@ -23,7 +23,7 @@ from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_model import widest
 from ktui.tui.screens.watch.words import RowContext
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.fields import Route, clipboard_route, load_tmux_buffer
 from ktui.tui.widgets.frame import BoxScreen
 
@@ -80,7 +80,7 @@ class SelectScreen(BoxScreen[None]):
 
     CSS = "SelectScreen > .box { max-height: 80%; padding: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "close", tooltip="Close the text"),
+        bind("escape,q", "dismiss", "close", "Close the text"),
     ]
     give_ids("text", BINDINGS)
 
@@ -109,14 +109,14 @@ class CopyScreen(BoxScreen[str | None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "pick('n')", "name", tooltip="Copy the partition's name"),
-        Binding("r", "pick('r')", "row", tooltip="Copy the partition's row as text"),
-        Binding("j", "pick('j')", "JSON", tooltip="Copy what ktui list --json prints for it"),
-        Binding(
+        bind("n", "pick('n')", "name", "Copy the partition's name"),
+        bind("r", "pick('r')", "row", "Copy the partition's row as text"),
+        bind("j", "pick('j')", "JSON", "Copy what ktui list --json prints for it"),
+        bind(
             "k", "pick('k')", "command",
-            tooltip="Copy the kafka-reassign-partitions.sh command that moves it",
+            "Copy the kafka-reassign-partitions.sh command that moves it",
         ),
-        Binding("escape,q", "dismiss", "close", tooltip="Copy nothing"),
+        bind("escape,q", "dismiss", "close", "Copy nothing"),
     ]  # fmt: skip
     give_ids("copy", BINDINGS)
 

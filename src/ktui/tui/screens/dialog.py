@@ -17,7 +17,7 @@ from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import give_ids, hidden
 from ktui.tui.widgets.footer import FooterKeys
 
 ResultT = TypeVar("ResultT")
@@ -68,8 +68,8 @@ class Dialog(ModalScreen[ResultT]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (90, "-roomy")]  # noqa: RUF012 - so in Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-tall"), (32, "-taller"), (50, "-tallest")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f1", "app.show_help", "help", show=False),
-        Binding("ctrl+p", "app.command_palette", "commands", show=False),
+        hidden("f1", "app.show_help", "help"),
+        hidden("ctrl+p", "app.command_palette", "commands"),
     ]
     give_ids("dialog", BINDINGS)
 

@@ -314,19 +314,21 @@ class EventRows:
 
     def update(self, events: Sequence[Event]) -> int:
         dropped, kept = splice(self._events, events)
-        gone_behind = len(self._events) - dropped - kept
         if not kept:
             self._unfolded.clear()
         self._events = events
         before = len(self.rows)
         self._drop(dropped)
         gone = before - len(self.rows)
-        self._drop_last(gone_behind)
-        last = self._groups[-1:]
-        self._cut(len(self._groups) - len(last))
-        extend_groups(last, events[kept:])
-        self._append(last)
-        self._groups += last
+        last, grouped = len(self._groups), sum(map(len, self._groups))
+        while last and (grouped > kept or last == len(self._groups)):  # the last one may grow
+            last -= 1
+            grouped -= len(self._groups[last])
+        self._replace(last, len(self._groups) - last, [])
+        new: list[list[Event]] = []
+        extend_groups(new, events[grouped:])
+        self._append(new)
+        self._groups += new
         return gone if kept else 0
 
     def _drop(self, count: int) -> None:
@@ -340,18 +342,6 @@ class EventRows:
             if id(self._groups[0][0]) in self._unfolded:
                 self._unfolded[id(rest[0])] = rest[0]
             self._replace(0, 1, [rest])
-
-    def _drop_last(self, count: int) -> None:
-        whole = len(self._groups)
-        while count and whole and count >= len(self._groups[whole - 1]):
-            whole -= 1
-            count -= len(self._groups[whole])
-        self._cut(whole)
-        if count:
-            self._replace(whole - 1, 1, [self._groups[-1][:-count]])
-
-    def _cut(self, groups: int) -> None:
-        self._replace(groups, len(self._groups) - groups, [])
 
     def _replace(self, at: int, count: int, groups: list[list[Event]]) -> None:
         start = sum(self._heights[:at])

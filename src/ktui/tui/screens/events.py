@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Click
 from textual.geometry import Size
@@ -28,7 +28,7 @@ from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.event_list import EventChoice, EventFilter, EventRow, EventRows, splice
-from ktui.tui.widgets.bindings import give_ids, key_names
+from ktui.tui.widgets.bindings import bind, give_ids, hidden, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import TitledScreen
 from ktui.tui.widgets.header import HeaderPart, line
@@ -75,17 +75,15 @@ class EventList(ScrollView, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "fold(None)", "unfold", key_display="↵", tooltip="Unfold the group, or fold it"
-        ),
-        Binding("right", "fold(True)", "unfold", show=False, tooltip="Unfold the group"),
-        Binding("left", "fold(False)", "fold", show=False, tooltip="Fold the group"),
-        Binding("up,k", "move(-1)", "up", show=False, tooltip="Go up by a line"),
-        Binding("down,j", "move(1)", "down", show=False, tooltip="Go down by a line"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Go up by a page"),
-        Binding("pagedown", "page(1)", "page down", show=False, tooltip="Go down by a page"),
-        Binding("end,G", "last", "newest", show=False, tooltip="Go to the newest event and follow"),
-        Binding("home,g", "first", "oldest", show=False, tooltip="Go to the oldest event"),
+        bind("enter", "fold(None)", "unfold", "Unfold the group, or fold it", key_display="↵"),
+        hidden("right", "fold(True)", "unfold", "Unfold the group"),
+        hidden("left", "fold(False)", "fold", "Fold the group"),
+        hidden("up,k", "move(-1)", "up", "Go up by a line"),
+        hidden("down,j", "move(1)", "down", "Go down by a line"),
+        hidden("pageup", "page(-1)", "page up", "Go up by a page"),
+        hidden("pagedown", "page(1)", "page down", "Go down by a page"),
+        hidden("end,G", "last", "newest", "Go to the newest event and follow"),
+        hidden("home,g", "first", "oldest", "Go to the oldest event"),
     ]
     give_ids("events", BINDINGS, {"fold(None)": "toggle"})
 
@@ -327,11 +325,11 @@ class EventsScreen(TitledScreen[None]):
     """
     AUTO_FOCUS = "EventList"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", tooltip="Clear the filter, or go back"),
-        Binding("q", "back", "back", show=False, tooltip="Go back"),
-        Binding("slash", "filter", "filter", key_display="/", tooltip="Show only what matches"),
+        bind("escape", "back", "back", "Clear the filter, or go back"),
+        hidden("q", "back", "back", "Go back"),
+        bind("slash", "filter", "filter", "Show only what matches", key_display="/"),
         *(
-            Binding(key, f"choose('{choice}')", choice.value, tooltip=f"Show {about}")
+            bind(key, f"choose('{choice}')", choice.value, f"Show {about}")
             for key, choice, about in (
                 ("1", EventChoice.ALL, "all events"),
                 (
@@ -343,8 +341,8 @@ class EventsScreen(TitledScreen[None]):
                 ("4", EventChoice.TROUBLE, "warnings and trouble"),
             )
         ),
-        Binding("N", "note", "note", tooltip="Write a note on the run among its events"),
-        Binding("x", "export", "export", tooltip="Write the events shown to a JSON-lines file"),
+        bind("N", "note", "note", "Write a note on the run among its events"),
+        bind("x", "export", "export", "Write the events shown to a JSON-lines file"),
     ]
     give_ids("events", BINDINGS)
 

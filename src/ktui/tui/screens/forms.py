@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import DescendantFocus
@@ -33,7 +33,7 @@ from ktui.planning.throttle_rates import (
     parse_throttle_rates,
 )
 from ktui.tui.draw import format as figures
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.fields import TextField
 
 OPTIONS = (*NUMBERS, *CHOICES)
@@ -53,9 +53,9 @@ class LimitInput(TextField):
     """The field for the new value of one limit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "accept", key_display="↵"),
-        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
-        Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
+        bind("enter", "submit", "accept", key_display="↵"),
+        hidden("up", "app.focus_previous", "up", "Go to the field above"),
+        hidden("down", "app.focus_next", "down", "Go to the field below"),
     ]
     give_ids("field", BINDINGS)
 
@@ -321,7 +321,7 @@ class RateInput(TextField):
     """The field for the new rates."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "accept", key_display="↵"),
+        bind("enter", "submit", "accept", key_display="↵"),
     ]
     give_ids("field", BINDINGS)
 

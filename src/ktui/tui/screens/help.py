@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
@@ -38,7 +38,7 @@ from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group, key_names
+from ktui.tui.widgets.bindings import HelpGroup, bind, give_ids, help_group, hidden, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import BoxScreen
 
@@ -203,11 +203,11 @@ class HelpScreen(BoxScreen[None]):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", tooltip="Clear the search, or close the help"),
-        Binding("q,question_mark", "dismiss", "close", tooltip="Close the help"),
-        Binding("slash", "search", "search", tooltip="Look for words"),
-        Binding("n,enter", "step(1)", "next", tooltip="Go to the next match"),
-        Binding("N", "step(-1)", "previous", tooltip="Go to the previous match"),
+        bind("escape", "back", "back", "Clear the search, or close the help"),
+        bind("q,question_mark", "dismiss", "close", "Close the help"),
+        bind("slash", "search", "search", "Look for words"),
+        bind("n,enter", "step(1)", "next", "Go to the next match"),
+        bind("N", "step(-1)", "previous", "Go to the previous match"),
     ]
     give_ids("help", BINDINGS)
 
@@ -279,8 +279,8 @@ class SearchField(TextField):
     """The words to look for; up and down go to other matches while they are typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.step(-1)", "previous", show=False, tooltip="Go to the match above"),
-        Binding("down", "screen.step(1)", "next", show=False, tooltip="Go to the match below"),
+        hidden("up", "screen.step(-1)", "previous", "Go to the match above"),
+        hidden("down", "screen.step(1)", "next", "Go to the match below"),
     ]
     give_ids("search", BINDINGS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from ktui.cluster.errors import ClusterError
@@ -13,7 +13,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.paint import panel_title
 from ktui.tui.run_view.launchers import PlanRehearser, RehearsalInView, RehearsedPlan
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.frame import TextScreen
 from ktui.tui.widgets.services import services
 
@@ -25,8 +25,8 @@ class ReportScreen(TextScreen[None]):
     """Shows what a rehearsal has done so far, or up to its end, as it was when it was read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i", "dismiss", "back", key_display="esc", tooltip="Go back"),
-        Binding("r", "read", "read again", tooltip="Work out what it has done by now"),
+        bind("escape,q,i", "dismiss", "back", "Go back", key_display="esc"),
+        bind("r", "read", "read again", "Work out what it has done by now"),
     ]
     give_ids("report", BINDINGS)
 
@@ -93,21 +93,20 @@ class RehearsalScreen(TextScreen[RehearsalEnd]):
     """Returns what the rehearsal has shown, and whether to change the limits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape", "back", "back", key_display="esc",
-            tooltip="Go back to the plan, with what the rehearsal has shown",
+        bind(
+            "escape", "back", "back",
+            "Go back to the plan, with what the rehearsal has shown", key_display="esc",
         ),
-        Binding(
-            "escape", "stop", "cancel", key_display="esc",
-            tooltip="End the rehearsal, and go back to the plan",
+        bind(
+            "escape", "stop", "cancel",
+            "End the rehearsal, and go back to the plan", key_display="esc",
         ),
-        Binding(
-            "enter", "change", "other limits", key_display="↵",
-            tooltip="Go to the limits as they were rehearsed, to change them and rehearse again",
+        bind(
+            "enter", "change", "other limits",
+            "Go to the limits as they were rehearsed, to change them and rehearse again",
+            key_display="↵",
         ),
-        Binding(
-            "r", "again", "new snapshot", tooltip="Rehearse it on the cluster as it is now"
-        ),
+        bind("r", "again", "new snapshot", "Rehearse it on the cluster as it is now"),
     ]  # fmt: skip
     give_ids("rehearsal", BINDINGS)
 

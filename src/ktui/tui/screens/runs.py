@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -26,7 +26,7 @@ from ktui.quantities import as_count
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import RowColumn, panel_title
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.frame import RowTable, TableScreen, TextScreen
 from ktui.tui.widgets.services import services
 
@@ -42,9 +42,7 @@ class RunTable(RowTable):
     """One row per run; enter shows it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "screen.attach", "show it", key_display="↵", tooltip="Attach the view to it"
-        ),
+        bind("enter", "screen.attach", "show it", "Attach the view to it", key_display="↵"),
     ]
     give_ids("runs", BINDINGS)
 
@@ -54,10 +52,10 @@ class RunsScreen(TableScreen):
 
     TABLE = RunTable
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back"),
-        Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
-        Binding("R", "resume", "resume", tooltip="Start an engine for it"),
-        Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
+        bind("escape,q", "dismiss", "back", "Go back", key_display="esc"),
+        bind("enter", "attach", "show it", "Attach the view to it", key_display="↵"),
+        bind("R", "resume", "resume", "Start an engine for it"),
+        bind("c", "roll_back", "roll back", "Attach the view to it, and roll it back"),
     ]
     give_ids("runs", BINDINGS)
 
@@ -214,8 +212,8 @@ class InsightsScreen(TextScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "back", tooltip="Go back"),
-        Binding("q", "dismiss", "back", show=False, tooltip="Go back"),
+        bind("escape", "dismiss", "back", "Go back"),
+        hidden("q", "dismiss", "back", "Go back"),
     ]
     give_ids("insights", BINDINGS)
 

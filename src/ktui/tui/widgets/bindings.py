@@ -22,25 +22,30 @@ from textual.screen import Screen
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.trouble import helps
 
+
+def bind(keys: str, action: str, words: str, tooltip: str = "", **more: Any) -> Binding:
+    """Return a key with its words in the footer, and in the help those of the tooltip."""
+    return Binding(keys, action, words, tooltip=tooltip, **more)
+
+
+def hidden(keys: str, action: str, words: str, tooltip: str = "", **more: Any) -> Binding:
+    """Return a key that only the help shows."""
+    return bind(keys, action, words, tooltip, show=False, **more)
+
+
 RUN_BINDINGS: list[Binding] = [
-    Binding(
+    bind(
         "n", "start_plan", "start plan",
-        tooltip="Choose a plan, read what it would do, then start it, or add it to the live run",
+        "Choose a plan, read what it would do, then start it, or add it to the live run",
     ),
-    Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
-    Binding(
+    bind("l", "show_limits", "limits", "Show the run's limits, and change them"),
+    bind(
         "t", "show_throttle", "throttle",
-        tooltip="Show the run's throttle and the rates under it, and change it at once",
+        "Show the run's throttle and the rates under it, and change it at once",
     ),
-    Binding(
-        "p", "pause", "pause",
-        tooltip="Pause the run: nothing new is submitted; or let it go on",
-    ),
-    Binding(
-        "c", "cancel", "cancel",
-        tooltip="Stop, roll back or trim partitions of the run, or pause them",
-    ),
-    Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
+    bind("p", "pause", "pause", "Pause the run: nothing new is submitted; or let it go on"),
+    bind("c", "cancel", "cancel", "Stop, roll back or trim partitions of the run, or pause them"),
+    bind("r", "show_runs", "runs", "Show all runs: attach to one, or resume it"),
 ]  # fmt: skip
 APP_BINDINGS: list[Binding] = [
     *RUN_BINDINGS,
@@ -49,85 +54,81 @@ APP_BINDINGS: list[Binding] = [
         tooltip="Cancel what someone else has begun: the marked reassignments, or that under the "
         "cursor",
     ),
-    Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
-    Binding(
+    bind("b", "show_brokers", "brokers", "Show the brokers: traffic, disks, throttles"),
+    bind(
         "d", "show_dashboard", "dashboard",
-        tooltip="Show the flow of copies, the brokers, and a map of all partitions",
+        "Show the flow of copies, the brokers, and a map of all partitions",
     ),
-    Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
-    Binding(
-        "I", "show_insights", "insights", show=False,
-        tooltip="Show rates, stalls and advised limits from earlier runs of this cluster",
+    bind("e", "show_events", "events", "Show everything that has happened"),
+    hidden(
+        "I", "show_insights", "insights",
+        "Show rates, stalls and advised limits from earlier runs of this cluster",
     ),
-    Binding(
-        "question_mark,f1", "show_help", "help", key_display="?", tooltip="Show every key and sign"
+    bind("question_mark,f1", "show_help", "help", "Show every key and sign", key_display="?"),
+    bind("q", "quit_view", "quit", "Close this view; nothing on the cluster stops or changes"),
+    hidden(
+        "R", "resume_run", "resume",
+        "Start an engine for the run that is shown, if it has none",
     ),
-    Binding(
-        "q", "quit_view", "quit", tooltip="Close this view; nothing on the cluster stops or changes"
+    hidden(
+        "U", "undo", "undo",
+        "Restore the limits or the throttle from before your last change; enter confirms",
     ),
-    Binding(
-        "R", "resume_run", "resume", show=False,
-        tooltip="Start an engine for the run that is shown, if it has none",
+    hidden(
+        "O", "open_gate", "open the cancel gate",
+        "Open the cluster's cancel gate: runs may submit again",
     ),
-    Binding(
-        "U", "undo", "undo", show=False,
-        tooltip="Restore the limits or the throttle from before your last change; enter confirms",
+    hidden(
+        "K", "show_tool_commands", "Kafka's commands",
+        "Show what does the same as the run by kafka-reassign-partitions.sh, to copy",
     ),
-    Binding(
-        "O", "open_gate", "open the cancel gate", show=False,
-        tooltip="Open the cluster's cancel gate: runs may submit again",
+    hidden(
+        "colon", "command_line", "command line",
+        "Type a command: throttle 80MB, limits P=10, cancel orders-3 --stop, filter, view",
+        key_display=":",
     ),
-    Binding(
-        "K", "show_tool_commands", "Kafka's commands", show=False,
-        tooltip="Show what does the same as the run by kafka-reassign-partitions.sh, to copy",
+    hidden(
+        "ctrl+p", "command_palette", "commands",
+        "Find any action or theme by name", key_display="ctrl+p",
     ),
-    Binding(
-        "colon", "command_line", "command line", show=False, key_display=":",
-        tooltip="Type a command: throttle 80MB, limits P=10, cancel orders-3 --stop, filter, view",
-    ),
-    Binding(
-        "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
-        tooltip="Find any action or theme by name",
-    ),
-    Binding(
-        "ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True,
-        id="app.interrupt",
-    ),
+    hidden("ctrl+c", "quit_view", "quit", key_display="ctrl+c", priority=True, id="app.interrupt"),
 ]  # fmt: skip
-COPY_BINDING = Binding(
-    "y", "copy", "copy", show=False, id="partition.copy",
-    tooltip="Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
+COPY_BINDING = hidden(
+    "y", "copy", "copy",
+    "Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
+    id="partition.copy",
 )  # fmt: skip
 WATCH_BINDINGS: list[Binding] = [
-    Binding(
-        "slash", "filter", "filter", key_display="/",
-        tooltip="Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
+    bind(
+        "slash", "filter", "filter",
+        "Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
+        key_display="/",
     ),
-    Binding("s", "sort", "sort", tooltip="Sort by the next column"),
-    Binding("S", "reverse", "reverse the order", show=False, tooltip="Turn the order round"),
-    Binding(
+    bind("s", "sort", "sort", "Sort by the next column"),
+    hidden("S", "reverse", "reverse the order", "Turn the order round"),
+    bind(
         "v", "view", "view",
-        tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
+        "Show the run, what is reassigning, what is unhealthy, or the topics chosen",
     ),
-    Binding(
-        "z", "zoom", "zoom", show=False,
-        tooltip="Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
+    hidden(
+        "z", "zoom", "zoom",
+        "Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
     ),
-    Binding(
-        "o", "unfold", "unfold", show=False,
-        tooltip="Show a row for every partition of the run, or fold the blocked, queued and done",
+    hidden(
+        "o", "unfold", "unfold",
+        "Show a row for every partition of the run, or fold the blocked, queued and done",
     ),
-    Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
-    Binding(
+    hidden("T", "choose_topics", "choose topics", "Choose the topics to show"),
+    bind(
         "f", "freeze", "freeze",
-        tooltip="Freeze the list to read it, and let it go on again; the header goes on",
+        "Freeze the list to read it, and let it go on again; the header goes on",
     ),
-    Binding(
-        "P", "pause_partition", "pause the partition", show=False,
-        tooltip="Pause the partition under the cursor, or let it go on",
+    hidden(
+        "P", "pause_partition", "pause the partition",
+        "Pause the partition under the cursor, or let it go on",
     ),
     COPY_BINDING,
-    Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
+    hidden("escape", "clear", "clear the filter", "Clear the filter"),
 ]  # fmt: skip
 
 _NAMES = {

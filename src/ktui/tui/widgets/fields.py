@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import enum
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events, on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
@@ -60,29 +60,27 @@ class Choices(Widget):
 
     def render(self) -> Content:
         width = self.content_size.width
-        lines = []
-        for number, places in enumerate(self._rows(width)):
-            label = Piece(" " * len(self._label) if number else self._label, self.LABEL_ROLE)
-            gaps = [part for place in places for part in (Piece(_GAP), self._piece(place))][1:]
-            lines.append(content(cut_pieces([label, *gaps], width)))
-        return Content("\n").join(lines)
+        lines: list[list[Piece]] = []
+        for row, _, place in self._places(width):
+            if row == len(lines):
+                label = " " * len(self._label) if row else self._label
+                lines.append([Piece(label, self.LABEL_ROLE), self._piece(place)])
+            else:
+                lines[-1] += [Piece(_GAP), self._piece(place)]
+        return Content("\n").join(content(cut_pieces(line, width)) for line in lines)
 
     def get_content_height(self, _container: object, _viewport: object, width: int) -> int:
-        return len(self._rows(width))
+        return max((row for row, _, _ in self._places(width)), default=-1) + 1
 
-    def _rows(self, width: int) -> list[list[int]]:
-        if not self._across:
-            return [[place] for place in range(len(self._words))]
-        rows, end = [[0]], len(self._label) + pieces_width([self._piece(0)])
-        for place in range(1, len(self._words)):
-            cells = pieces_width([self._piece(place)])
-            if end + len(_GAP) + cells <= width:
-                rows[-1].append(place)
-                end += len(_GAP) + cells
-            else:
-                rows.append([place])
-                end = len(self._label) + cells
-        return rows
+    def _places(self, width: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the row and the first cell of each choice, and its place among them."""
+        row, start = 0, len(self._label)
+        for place in range(len(self._words)):
+            end = start + pieces_width([self._piece(place)])
+            if place and (end > width or not self._across):
+                row, start, end = row + 1, len(self._label), len(self._label) + end - start
+            yield row, start, place
+            start = end + len(_GAP)
 
     def _piece(self, place: int) -> Piece:
         chosen = place == self._place
@@ -91,23 +89,10 @@ class Choices(Widget):
 
     def on_click(self, event: events.Click) -> None:
         at = event.get_content_offset(self)
-        if at is None:
-            return
-        rows = self._rows(self.content_size.width)
-        if not 0 <= at.y < len(rows):
-            return
-        place = self._across_at(at.x, rows[at.y]) if self._across else at.y
-        if place is not None:
-            self.post_message(self.Chosen(self, place))
-
-    def _across_at(self, x: int, places: Sequence[int]) -> int | None:
-        start = len(self._label)
-        for place in places:
+        for row, start, place in self._places(self.content_size.width):
             end = start + pieces_width([self._piece(place)])
-            if start <= x < end:
-                return place
-            start = end + len(_GAP)
-        return None
+            if at is not None and row == at.y and (start <= at.x < end or not self._across):
+                self.post_message(self.Chosen(self, place))
 
 
 class FormChoices(Choices, can_focus=True):
@@ -119,10 +104,10 @@ class FormChoices(Choices, can_focus=True):
     """
     LABEL_ROLE = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "step(-1)", "choose", key_display="←→", tooltip="Choose another"),
-        Binding("right", "step(1)", "choose", show=False, tooltip="Choose another"),
-        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
-        Binding("down,enter", "app.focus_next", "down", show=False, tooltip="Go to the next field"),
+        bind("left", "step(-1)", "choose", "Choose another", key_display="←→"),
+        hidden("right", "step(1)", "choose", "Choose another"),
+        hidden("up", "app.focus_previous", "up", "Go to the field above"),
+        hidden("down,enter", "app.focus_next", "down", "Go to the next field"),
     ]
     give_ids("choice", BINDINGS, {"step(-1)": "left", "step(1)": "right"})
 
@@ -171,8 +156,8 @@ class HistoryField(TextField):
     """A field in which up and down bring back earlier lines, oldest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "recall(-1)", "earlier", show=False, tooltip="Bring back an earlier line"),
-        Binding("down", "recall(1)", "later", show=False, tooltip="Bring back a later line"),
+        hidden("up", "recall(-1)", "earlier", "Bring back an earlier line"),
+        hidden("down", "recall(1)", "later", "Bring back a later line"),
     ]
     give_ids("history", BINDINGS)
 

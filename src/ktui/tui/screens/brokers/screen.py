@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from ktui.cluster.broker import LogDir
@@ -27,7 +27,7 @@ from ktui.tui.screens.brokers.row import (
     throttle,
 )
 from ktui.tui.screens.brokers.status import way_out
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.frame import RowTable, TableScreen
 from ktui.tui.widgets.lines import broker_objective, facts
 from ktui.tui.widgets.services import services
@@ -107,20 +107,17 @@ NO_BROKERS = "The cluster names no brokers."
 
 
 _KEYS: list[BindingType] = [
-    Binding(
-        "enter", "screen.partitions", "its partitions", key_display="↵",
-        tooltip="Show the partitions with a replica on this broker",
+    bind(
+        "enter", "screen.partitions", "its partitions",
+        "Show the partitions with a replica on this broker", key_display="↵",
     ),
-    Binding(
-        "s", "screen.broker_status", "status",
-        tooltip="Show what this broker holds, and what keeps it",
-    ),
-    Binding(
+    bind("s", "screen.broker_status", "status", "Show what this broker holds, and what keeps it"),
+    bind(
         "m", "screen.manage_broker", "manage",
-        tooltip="Drain, demote, shed, fill, cordon this broker, or pause or cancel what goes there",
+        "Drain, demote, shed, fill, cordon this broker, or pause or cancel what goes there",
     ),
-    Binding("home", "screen.first", "first", show=False, tooltip="Go to the first broker"),
-    Binding("end", "screen.last", "last", show=False, tooltip="Go to the last broker"),
+    hidden("home", "screen.first", "first", "Go to the first broker"),
+    hidden("end", "screen.last", "last", "Go to the last broker"),
 ]  # fmt: skip
 give_ids("brokers", _KEYS)
 
@@ -136,7 +133,7 @@ class BrokersScreen(TableScreen):
 
     TABLE = BrokerTable
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
+        bind("escape,q", "dismiss", "back", "Go back to the list", key_display="esc"),
         *_KEYS,
     ]
     give_ids("brokers", BINDINGS)

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -31,7 +31,7 @@ from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.screens.brokers.row import CORDON_SIGN
 from ktui.tui.screens.dialog import Dialog
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.services import ReportsOwnErrors
 
 _NAME_CELLS = 10
@@ -119,11 +119,8 @@ class ManageBrokerScreen(ChoiceDialog):
     """Returns the name of the act that is to be done to a broker."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(key, f"choose({key!r})", act.value, show=False, tooltip=words)
-            for act, (key, words) in _ACTS.items()
-        ),
-        Binding("escape,q", "leave", "back", key_display="esc", tooltip="Go back; do nothing"),
+        *(hidden(key, f"choose({key!r})", act.value, words) for act, (key, words) in _ACTS.items()),
+        bind("escape,q", "leave", "back", "Go back; do nothing", key_display="esc"),
     ]
     give_ids("manage", BINDINGS)
 
@@ -169,14 +166,11 @@ class BreakList(OptionList):
     """What may happen at the broker; the arrows choose another one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "left", "screen.other(-1)", "other broker", key_display="←→", id="break.broker-before",
-            tooltip="Choose the broker before",
+        bind(
+            "left", "screen.other(-1)", "other broker",
+            "Choose the broker before", key_display="←→", id="break.broker-before",
         ),
-        Binding(
-            "right", "screen.other(1)", "next broker", show=False,
-            tooltip="Choose the next broker",
-        ),
+        hidden("right", "screen.other(1)", "next broker", "Choose the next broker"),
     ]  # fmt: skip
     give_ids("break", BINDINGS)
 
@@ -186,10 +180,10 @@ class BreakScreen(ChoiceDialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose({key!r})", words, show=False, tooltip=tooltip)
+            hidden(key, f"choose({key!r})", words, tooltip)
             for key, (words, tooltip) in _FAULT_KEYS.items()
         ),
-        Binding("escape,q,B", "leave", "back", key_display="esc", tooltip="Go back; do nothing"),
+        bind("escape,q,B", "leave", "back", "Go back; do nothing", key_display="esc"),
     ]
     give_ids("break", BINDINGS)
 
@@ -247,12 +241,10 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
 
     DEFAULT_CSS = "BrokerStatusScreen > .dialog { border: round $rule; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "read", "read again", tooltip="Read what the broker holds again"),
-        Binding("pageup", "page(-1)", "scroll up", show=False, tooltip="Scroll up"),
-        Binding(
-            "pagedown", "page(1)", "scroll", key_display="pgup pgdn", tooltip="Scroll down"
-        ),
-        Binding("escape,q,s", "dismiss", "back", key_display="esc", tooltip="Go back"),
+        bind("r", "read", "read again", "Read what the broker holds again"),
+        hidden("pageup", "page(-1)", "scroll up", "Scroll up"),
+        bind("pagedown", "page(1)", "scroll", "Scroll down", key_display="pgup pgdn"),
+        bind("escape,q,s", "dismiss", "back", "Go back", key_display="esc"),
     ]  # fmt: skip
     give_ids("status", BINDINGS)
     WIDTH = 96

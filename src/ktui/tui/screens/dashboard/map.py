@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -28,7 +28,7 @@ from ktui.tui.draw.paint import Paint
 from ktui.tui.run_view.rows import stage_of, stage_of_copy
 from ktui.tui.screens.watch.row_model import differences
 from ktui.tui.screens.watch.words import RowContext
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.services import OffLoop
 
 
@@ -65,39 +65,23 @@ class MapState(enum.IntEnum):
 
 MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
     {
-        MapState.OFFLINE: Cell("X", "stalled"),
-        MapState.STALLED: Cell("!", "stalled"),
-        MapState.UNHEALTHY: Cell("░", "out-of-sync"),
-        MapState.BLOCKED: Cell("■", "falling-behind"),
-        MapState.FAILED: Cell("F", "stalled"),
-        MapState.HELD_UP: Cell("□", "falling-behind"),
-        MapState.BEHIND: Cell("▽", "falling-behind"),
-        MapState.FOREIGN: Cell("◇", "foreign"),
-        MapState.STOPPING: Cell("<", "cancelled"),
-        MapState.MOVING: Cell("▓", "moving"),
-        MapState.COPYING: Cell("▒", "moving"),
-        MapState.READY: Cell("▙", "in-sync"),
-        MapState.WAITING: Cell(":", "waiting"),
-        MapState.QUEUED: Cell("·", "waiting"),
-        MapState.STOPPED: Cell("×", "cancelled"),  # noqa: RUF001 - as in the timelines
-        MapState.ROLLED_BACK: Cell("↩", "in-sync"),
-        MapState.DONE: Cell("█", "in-sync"),
-        MapState.AT_REST: Cell("-", "dim"),
+        MapState[name]: Cell(sign, role)
+        for role, signs in (
+            ("stalled", {"OFFLINE": "X", "STALLED": "!", "FAILED": "F"}),
+            ("out-of-sync", {"UNHEALTHY": "░"}),
+            ("falling-behind", {"BLOCKED": "■", "HELD_UP": "□", "BEHIND": "▽"}),
+            ("foreign", {"FOREIGN": "◇"}),
+            ("cancelled", {"STOPPING": "<", "STOPPED": "×"}),  # noqa: RUF001 - as in the timelines
+            ("moving", {"MOVING": "▓", "COPYING": "▒"}),
+            ("in-sync", {"READY": "▙", "ROLLED_BACK": "↩", "DONE": "█"}),
+            ("waiting", {"WAITING": ":", "QUEUED": "·"}),
+            ("dim", {"AT_REST": "-"}),
+        )
+        for name, sign in signs.items()
     }
 )
-_OF_STAGE = {
-    Stage.QUEUED: MapState.QUEUED,
-    Stage.WAITING: MapState.WAITING,
-    Stage.BLOCKED: MapState.BLOCKED,
-    Stage.FOREIGN: MapState.FOREIGN,
-    Stage.STALLED: MapState.STALLED,
-    Stage.HELD_UP: MapState.HELD_UP,
-    Stage.BEHIND: MapState.BEHIND,
-    Stage.COPYING: MapState.COPYING,
-    Stage.READY: MapState.READY,
-    Stage.DONE: MapState.DONE,
+_OF_STAGE = {each: MapState[each.name] for each in Stage if each.name in MapState.__members__} | {
     Stage.CALLED_OFF: MapState.STOPPING,
-    Stage.FAILED: MapState.FAILED,
     Stage.LEFT_OUT: MapState.FOREIGN,
 }
 _OF_STATE = {
@@ -313,27 +297,20 @@ class PartitionMap(ScrollView, can_focus=True):
 
     DEFAULT_CSS = "PartitionMap { background: $background; scrollbar-size: 1 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "walk(0,-1)", "up", show=False, tooltip="Go a line of the map up"),
-        Binding("down,j", "walk(0,1)", "down", show=False, tooltip="Go a line of the map down"),
-        Binding(
-            "left,left_square_bracket", "walk(-1,0)", "left", show=False,
-            tooltip="Go to the cell before",
+        hidden("up,k", "walk(0,-1)", "up", "Go a line of the map up"),
+        hidden("down,j", "walk(0,1)", "down", "Go a line of the map down"),
+        hidden("left,left_square_bracket", "walk(-1,0)", "left", "Go to the cell before"),
+        hidden("right,right_square_bracket", "walk(1,0)", "right", "Go to the next cell"),
+        hidden("pageup", "walk(0,-10)", "page up", "Go ten lines up"),
+        hidden("pagedown", "walk(0,10)", "page down", "Go ten lines down"),
+        hidden("home,g", "edge(0)", "first", "Go to the first line"),
+        hidden("end,G", "edge(1)", "last", "Go to the last line"),
+        bind(
+            "enter", "open", "detail",
+            "Open the partition under the cursor, of several the one in the worst state",
+            key_display="↵",
         ),
-        Binding(
-            "right,right_square_bracket", "walk(1,0)", "right", show=False,
-            tooltip="Go to the next cell",
-        ),
-        Binding("pageup", "walk(0,-10)", "page up", show=False, tooltip="Go ten lines up"),
-        Binding("pagedown", "walk(0,10)", "page down", show=False, tooltip="Go ten lines down"),
-        Binding("home,g", "edge(0)", "first", show=False, tooltip="Go to the first line"),
-        Binding("end,G", "edge(1)", "last", show=False, tooltip="Go to the last line"),
-        Binding(
-            "enter", "open", "detail", key_display="↵",
-            tooltip="Open the partition under the cursor, of several the one in the worst state",
-        ),
-        Binding(
-            "w", "worst", "next trouble", tooltip="Go to the next cell that is in trouble"
-        ),
+        bind("w", "worst", "next trouble", "Go to the next cell that is in trouble"),
     ]  # fmt: skip
     give_ids("map", BINDINGS)
 

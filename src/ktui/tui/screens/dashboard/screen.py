@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
-import msgspec
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Resize
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -32,7 +32,7 @@ from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import set_text
@@ -47,15 +47,8 @@ _GAUGES = ((150, 16), (100, 8), (0, 6))
 _SLOTS_A_MINUTE = round(60 / SLOT_S)
 
 
-class SummaryRoom(msgspec.Struct, frozen=True):
-    """The cells for the upper part."""
-
-    width: int
-    height: int
-
-
 def summary_lines(
-    progress: Progress, loads: Mapping[int, BrokerLoad], room: SummaryRoom, *, stale: bool
+    progress: Progress, loads: Mapping[int, BrokerLoad], room: Size, *, stale: bool
 ) -> list[Content]:
     """Draw the chart and the brokers, beside each other where there is room."""
     wide = room.width >= _SIDE_BY_SIDE
@@ -199,7 +192,7 @@ class DashboardScreen(Screen[None]):
     """
     AUTO_FOCUS = "PartitionMap"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
+        bind("escape,q", "dismiss", "back", "Go back to the list", key_display="esc"),
     ]
     give_ids("dashboard", BINDINGS)
 
@@ -253,7 +246,7 @@ class DashboardScreen(Screen[None]):
     def _draw_summary(self) -> None:
         progress, stale = services(self).progress, services(self).outage is not None
         height = max(_FEWEST, min(_MOST, int(self.size.height * _SHARE)))
-        room = SummaryRoom(self.size.width, height)
+        room = Size(self.size.width, height)
         lines = summary_lines(progress, services(self).broker_loads, room, stale=stale)
         set_text(self.query_one("#dashboard-summary", Static), Content("\n").join(lines))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
@@ -28,7 +28,7 @@ from ktui.tui.screens.detail.body import RunDetail, detail_body, run_steps
 from ktui.tui.screens.watch.list import PartitionPane
 from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context, run_waits
-from ktui.tui.widgets.bindings import COPY_BINDING, give_ids
+from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import Lines, set_text
@@ -222,14 +222,14 @@ class DetailScreen(Screen[None]):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "back", key_display="esc", tooltip="Go back to the list"),
-        Binding(
-            "left_square_bracket", "step(-1)", "previous", key_display="[",
-            tooltip="Show the partition above this one in the list",
+        bind("escape,q", "dismiss", "back", "Go back to the list", key_display="esc"),
+        bind(
+            "left_square_bracket", "step(-1)", "previous",
+            "Show the partition above this one in the list", key_display="[",
         ),
-        Binding(
-            "right_square_bracket", "step(1)", "next", key_display="]",
-            tooltip="Show the partition below this one in the list",
+        bind(
+            "right_square_bracket", "step(1)", "next",
+            "Show the partition below this one in the list", key_display="]",
         ),
         COPY_BINDING,
     ]  # fmt: skip

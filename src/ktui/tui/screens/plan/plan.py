@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key, Resize
@@ -54,7 +54,7 @@ from ktui.tui.screens.plan.preview_lines import (
     worst_of,
 )
 from ktui.tui.screens.watch.run_banner import RunBanner
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.fields import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -92,14 +92,12 @@ _FORM = 50  # the width of the form in cells, where the preview stands beside it
 def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
     """Return the bindings of enter: it goes on, and in the last step it decides."""
     return [
-        Binding(
-            "enter", "forward", "next", key_display="↵", priority=True, id="plan.next",
-            tooltip="Go to the next step; what is typed stays",
+        bind(
+            "enter", "forward", "next",
+            "Go to the next step; what is typed stays",
+            key_display="↵", priority=True, id="plan.next",
         ),
-        Binding(
-            "enter", "decide", word, key_display="↵", priority=True, id=f"plan.{word}",
-            tooltip=tooltip,
-        ),
+        bind("enter", "decide", word, tooltip, key_display="↵", priority=True, id=f"plan.{word}"),
     ]  # fmt: skip
 
 
@@ -142,27 +140,26 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     """
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape", "back", "back", key_display="esc",
-            tooltip="Go to the step before, or leave the first one; nothing is sent",
+        bind(
+            "escape", "back", "back",
+            "Go to the step before, or leave the first one; nothing is sent", key_display="esc",
         ),
-        Binding(
-            "tab", "app.focus_next", "next field", priority=True, tooltip="Go to the next field",
+        bind("tab", "app.focus_next", "next field", "Go to the next field", priority=True),
+        hidden(
+            "shift+tab", "app.focus_previous", "field before",
+            "Go to the field before", priority=True,
         ),
-        Binding(
-            "shift+tab", "app.focus_previous", "field before", show=False, priority=True,
-            tooltip="Go to the field before",
+        hidden("up", "app.focus_previous", "up", "Go to the field above"),
+        hidden("down", "app.focus_next", "down", "Go to the field below"),
+        bind(
+            "pagedown", "page(1)", "more",
+            "Scroll down; pgup scrolls up", key_display="pgdn", priority=True,
         ),
-        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
-        Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
-        Binding(
-            "pagedown", "page(1)", "more", key_display="pgdn", priority=True,
-            tooltip="Scroll down; pgup scrolls up",
-        ),
-        Binding("pageup", "page(-1)", "back up", show=False, priority=True),
-        Binding(
-            "ctrl+g", "findings", "all findings", key_display="^g", priority=True,
-            id="plan.findings", tooltip="Go to the check, which lists all that was found",
+        hidden("pageup", "page(-1)", "back up", priority=True),
+        bind(
+            "ctrl+g", "findings", "all findings",
+            "Go to the check, which lists all that was found",
+            key_display="^g", priority=True, id="plan.findings",
         ),
     ]  # fmt: skip
     give_ids("plan", BINDINGS)

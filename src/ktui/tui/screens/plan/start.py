@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.events import Resize
@@ -53,6 +53,7 @@ from ktui.tui.screens.plan.preview_lines import (
 )
 from ktui.tui.screens.rehearsal import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.watch.run_banner import shape_in_words
+from ktui.tui.widgets.bindings import bind
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.services import services
 
@@ -106,10 +107,10 @@ class StartScreen(PlanScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *enter_bindings("start", "Start the run, once its name is typed"),
-        Binding(
-            "ctrl+y", "rehearse", "rehearse first", key_display="^y", priority=True,
-            id="plan.rehearse-first",
-            tooltip="Play the plan with these limits on simulated twins of the cluster",
+        bind(
+            "ctrl+y", "rehearse", "rehearse first",
+            "Play the plan with these limits on simulated twins of the cluster",
+            key_display="^y", priority=True, id="plan.rehearse-first",
         ),
     ]  # fmt: skip
     STEPS = (

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
@@ -29,7 +29,7 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, DialogScope
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.fields import Choices, TextField
 from ktui.tui.widgets.services import services
 
@@ -169,17 +169,15 @@ class CancelScreen(Dialog[DialogChoice | None]):
     ENTER = "confirm"
     WIDTH = MOST_CELLS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "confirm", "do it", tooltip="Ask the run's process for what is chosen"),
-        Binding("up,k", "scope(-1)", "scope", key_display="↑↓", tooltip="Choose the scope"),
-        Binding("down,j", "scope(1)", "scope", show=False, tooltip="Choose the scope"),
-        Binding("left,h", "what(-1)", "what", key_display="←→", tooltip="Choose what is done"),
-        Binding("right,l", "what(1)", "what", show=False, tooltip="Choose what is done"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Scroll the preview"),
-        Binding("pagedown", "page(1)", "scroll", key_display="pgdn", tooltip="Scroll the preview"),
-        Binding("O", "app.open_gate", "open the gate", show=False),
-        Binding(
-            "escape,n,q", "back", "leave", key_display="esc", tooltip="Go back; nothing is done"
-        ),
+        bind("y", "confirm", "do it", "Ask the run's process for what is chosen"),
+        bind("up,k", "scope(-1)", "scope", "Choose the scope", key_display="↑↓"),
+        hidden("down,j", "scope(1)", "scope", "Choose the scope"),
+        bind("left,h", "what(-1)", "what", "Choose what is done", key_display="←→"),
+        hidden("right,l", "what(1)", "what", "Choose what is done"),
+        hidden("pageup", "page(-1)", "page up", "Scroll the preview"),
+        bind("pagedown", "page(1)", "scroll", "Scroll the preview", key_display="pgdn"),
+        hidden("O", "app.open_gate", "open the gate"),
+        bind("escape,n,q", "back", "leave", "Go back; nothing is done", key_display="esc"),
     ]
     give_ids(
         "cancel",

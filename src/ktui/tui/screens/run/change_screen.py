@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Key
 from textual.widgets import Static
@@ -28,7 +28,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.forms import LimitsForm, as_typed, leaps
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 
@@ -36,13 +36,12 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     """Shows a part of the attached run, requests a change of it, and shows the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "ctrl+z", "undo", "undo", key_display="ctrl+z",
-            tooltip="Type what was in force before your last change; enter puts that back",
+        bind(
+            "ctrl+z", "undo", "undo",
+            "Type what was in force before your last change; enter puts that back",
+            key_display="ctrl+z",
         ),
-        Binding(
-            "escape,q", "dismiss", "back", key_display="esc", tooltip="Go back; nothing is changed"
-        ),
+        bind("escape,q", "dismiss", "back", "Go back; nothing is changed", key_display="esc"),
     ]  # fmt: skip
     give_ids("change", BINDINGS)
     READ_ONLY: ClassVar[str]
@@ -211,12 +210,12 @@ class LimitsScreen(RunChangeScreen):
     """
     WIDTH = 78
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "apply", "apply", show=False,
-            tooltip="Put the limits that are typed in force at the next step",
+        hidden(
+            "enter", "apply", "apply",
+            "Put the limits that are typed in force at the next step",
         ),
-        Binding("pageup", "page(-1)", "scroll up", show=False),
-        Binding("pagedown", "page(1)", "scroll down", show=False),
+        hidden("pageup", "page(-1)", "scroll up"),
+        hidden("pagedown", "page(1)", "scroll down"),
     ]  # fmt: skip
     give_ids("limits", BINDINGS)
     READ_ONLY = (

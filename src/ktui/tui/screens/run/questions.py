@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -19,7 +19,7 @@ from ktui.execution.host.client import LONGEST_NOTE
 from ktui.tui.draw import format as figures
 from ktui.tui.screens.copy import copy_text
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import BoxScreen
 
@@ -29,10 +29,9 @@ class ConfirmScreen(Dialog[bool]):
 
     DEFAULT_CSS = "ConfirmScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes", tooltip="Do it"),
-        Binding(
-            "n,escape,q", "answer(False)", "no", key_display="n, esc",
-            tooltip="Leave everything as it is",
+        bind("y", "answer(True)", "yes", "Do it"),
+        bind(
+            "n,escape,q", "answer(False)", "no", "Leave everything as it is", key_display="n, esc",
         ),
     ]  # fmt: skip
     give_ids("confirm", BINDINGS)
@@ -54,7 +53,7 @@ class NotePrompt(Dialog[str | None]):
     WIDTH = MOST_CELLS
     ENTER = "write it, with your name"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", tooltip="Go back without a note"),
+        bind("escape", "leave", "back", "Go back without a note"),
     ]
     give_ids("note", BINDINGS)
 
@@ -82,15 +81,9 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
 
     DEFAULT_CSS = "ResumeOfferScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "choose('RESUME')", "resume now", tooltip="Start an engine for it"),
-        Binding(
-            "enter", "choose('LOOK')", "show it", key_display="↵",
-            tooltip="Show it as it was left",
-        ),
-        Binding(
-            "escape,q", "choose('NOT_NOW')", "not now", key_display="esc",
-            tooltip="Leave it as it is",
-        ),
+        bind("R", "choose('RESUME')", "resume now", "Start an engine for it"),
+        bind("enter", "choose('LOOK')", "show it", "Show it as it was left", key_display="↵"),
+        bind("escape,q", "choose('NOT_NOW')", "not now", "Leave it as it is", key_display="esc"),
     ]  # fmt: skip
     give_ids("offer", BINDINGS)
 
@@ -136,8 +129,8 @@ class ToolCommandsScreen(BoxScreen[None]):
     ToolCommandsScreen .comment:first-of-type { margin-top: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "copy", tooltip="Copy the commands"),
-        Binding("escape,q", "dismiss", "close", tooltip="Close the commands"),
+        bind("y", "copy", "copy", "Copy the commands"),
+        bind("escape,q", "dismiss", "close", "Close the commands"),
     ]
     give_ids("commands", BINDINGS)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
@@ -33,7 +33,7 @@ from ktui.tui.run_view.throttle import (
 )
 from ktui.tui.screens.forms import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.bindings import give_ids, hidden
 from ktui.tui.widgets.lines import objective_table
 from ktui.tui.widgets.services import services
 
@@ -105,14 +105,12 @@ class ThrottleScreen(RunChangeScreen):
     WIDTH = 94
     AUTO_FOCUS = "RateInput"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "apply", "apply", show=False,
-            tooltip="Put the rate that is typed in force at once, also for what is in flight",
+        hidden(
+            "enter", "apply", "apply",
+            "Put the rate that is typed in force at once, also for what is in flight",
         ),
-        Binding("pageup", "page(-1)", "brokers above", show=False, tooltip="Show brokers above"),
-        Binding(
-            "pagedown", "page(1)", "brokers below", show=False, tooltip="Show brokers below"
-        ),
+        hidden("pageup", "page(-1)", "brokers above", "Show brokers above"),
+        hidden("pagedown", "page(1)", "brokers below", "Show brokers below"),
     ]  # fmt: skip
     give_ids("throttle", BINDINGS)
     READ_ONLY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -58,140 +58,7 @@ from ktui.tui.widgets.services import services
 _UNFOLD_ID = "watch.unfold"
 
 
-class FrozenProgress(NamedTuple):
-    """The progress that a frozen list shows, and the monotonic second at which it was frozen."""
-
-    progress: Progress
-    at_s: float
-
-
-class WatchScreenBase(Screen[None]):
-    """The data of the screen: what is polled and shown. `WatchScreen` handles the keys."""
-
-    def __init__(
-        self,
-        *,
-        cluster_name: str,
-        interval_s: float,
-        topics: frozenset[str],
-        clock: Clock,
-        pane: PartitionPane,
-        filter_text: str = "",
-    ) -> None:
-        super().__init__()
-        self._pane = pane
-        self.cluster_name = cluster_name
-        self.interval_s = interval_s
-        self.clock = clock
-        self.view = View.TOPICS if topics else View.REASSIGNING
-        self.topics = topics
-        self._filter_text = filter_text
-        self._asked_at_s = -math.inf
-        """Monotonic second at which the topics were chosen; older answers do not cover them."""
-        self._freshness = Freshness()
-        self.attached: AttachedRun | None = None
-        self._rows: RunRows | None = None
-        self._unfolded = NOTHING_UNFOLDED
-        self._fold = Fold()
-        self._touched: set[TopicPartition] = set()
-        self._frozen: FrozenProgress | None = None
-        self.when_quiet: tuple[str, ...] = ()
-        self.when_never_polled = ""
-
-    def forget_polls(self) -> None:
-        self._freshness = Freshness()
-
-    @property
-    def partition_list(self) -> PartitionList:
-        return self.query_one(PartitionList)
-
-    @property
-    def interest(self) -> Interest:
-        rows = None if self.attached is None else self.attached.rows
-        view = rule.poll_interest(self.view, self.topics, rows)
-        return unite((view, self._pane.interest))
-
-    @property
-    def partition(self) -> TopicPartition | None:
-        return self.partition_list.cursor
-
-    @property
-    def _last(self) -> Observation | None:
-        return services(self).progress.last
-
-    @property
-    def _shown(self) -> Progress:
-        return services(self).progress if self._frozen is None else self._frozen.progress
-
-    def _belongs(self, timeline: Timeline) -> bool:
-        if self.view is View.REASSIGNING and timeline.ended_at is not None:
-            last = self._last
-            if last is not None and ended_long_ago(timeline, last.at):
-                return False
-        rows = None if self.attached is None else self.attached.rows
-        return rule.belongs_to_view(self.view, self.topics, rows, timeline)
-
-    def _timelines(self) -> Mapping[TopicPartition, Timeline]:
-        timelines = self._shown.timelines
-        if self.view is View.RUN and self._rows is not None:
-            return self._rows.with_unpolled(timelines)
-        return timelines
-
-    def _row_context(self) -> RowContext:
-        health_first = self.view is View.UNHEALTHY
-        return build_row_context(self._shown.last, self._rows, health_first=health_first)
-
-    @property
-    def _missing(self) -> frozenset[str]:
-        return missing_topics(self.topics, self._asked_at_s, self._last)
-
-    def _view_state(self) -> ViewState:
-        arrangement = self.partition_list.arrangement
-        last, frozen = self._last, self._frozen
-        census = None if last is None else last.census
-        frozen_s = None if frozen is None else self.clock.monotonic() - frozen.at_s
-        return ViewState(
-            view=self.view,
-            topics=self.topics,
-            missing=self._missing,
-            as_at=self._freshness.as_at(census) if self.view is View.UNHEALTHY else "",
-            shown=len(arrangement.rows),
-            belonging=arrangement.belonging,
-            ordering=self.partition_list.ordering,
-            held=self.partition_list.holds_places,
-            filter_text=self.partition_list.rowfilter.text,
-            rearranging=self.partition_list.rearranging,
-            marked=len(self.partition_list.marked),
-            frozen_for="" if frozen_s is None else figures.as_age(frozen_s),
-            failures=() if last is None else last.failures,
-        )
-
-    def _emptiness(self) -> EmptyState:
-        last = self._last
-        arrangement = self.partition_list.arrangement
-        census = None if last is None else last.census
-        quiet = self._freshness.quiet_since_s
-        return EmptyState(
-            cluster_name=self.cluster_name,
-            connected=last is not None,
-            outage=services(self).outage,
-            last_at="" if last is None else figures.as_time(last.at),
-            view=self.view,
-            topics=self.topics,
-            missing=self._missing,
-            filter_text=self.partition_list.rowfilter.text,
-            belonging=arrangement.belonging,
-            quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
-            counted=None if census is None else census.partitions,
-            counted_at="" if census is None else figures.as_time(census.at),
-            counting=not self._freshness.is_current(census),
-            interval_s=self.interval_s,
-            when_quiet=self.when_quiet,
-            when_never_polled=self.when_never_polled,
-        )
-
-
-class WatchScreen(WatchScreenBase):
+class WatchScreen(Screen[None]):
     """Shows the progress of the polls; the app calls `show_progress` after each."""
 
     DEFAULT_CSS = """
@@ -223,6 +90,129 @@ class WatchScreen(WatchScreenBase):
         def __init__(self, tp: TopicPartition) -> None:
             super().__init__()
             self.tp = tp
+
+    def __init__(
+        self,
+        *,
+        cluster_name: str,
+        interval_s: float,
+        topics: frozenset[str],
+        clock: Clock,
+        pane: PartitionPane,
+        filter_text: str = "",
+    ) -> None:
+        super().__init__()
+        self._pane = pane
+        self.cluster_name = cluster_name
+        self.interval_s = interval_s
+        self.clock = clock
+        self.view = View.TOPICS if topics else View.REASSIGNING
+        self.topics = topics
+        self._filter_text = filter_text
+        self._asked_at_s = -math.inf
+        """Monotonic second at which the topics were chosen; older answers do not cover them."""
+        self._freshness = Freshness()
+        self.attached: AttachedRun | None = None
+        self._rows: RunRows | None = None
+        self._unfolded = NOTHING_UNFOLDED
+        self._fold = Fold()
+        self._touched: set[TopicPartition] = set()
+        self._frozen: Progress | None = None
+        self._frozen_s = 0.0
+        self.when_quiet: tuple[str, ...] = ()
+        self.when_never_polled = ""
+
+    def forget_polls(self) -> None:
+        self._freshness = Freshness()
+
+    @property
+    def partition_list(self) -> PartitionList:
+        return self.query_one(PartitionList)
+
+    @property
+    def interest(self) -> Interest:
+        rows = None if self.attached is None else self.attached.rows
+        view = rule.poll_interest(self.view, self.topics, rows)
+        return unite((view, self._pane.interest))
+
+    @property
+    def partition(self) -> TopicPartition | None:
+        return self.partition_list.cursor
+
+    @property
+    def _last(self) -> Observation | None:
+        return services(self).progress.last
+
+    @property
+    def _shown(self) -> Progress:
+        return services(self).progress if self._frozen is None else self._frozen
+
+    def _belongs(self, timeline: Timeline) -> bool:
+        if self.view is View.REASSIGNING and timeline.ended_at is not None:
+            last = self._last
+            if last is not None and ended_long_ago(timeline, last.at):
+                return False
+        rows = None if self.attached is None else self.attached.rows
+        return rule.belongs_to_view(self.view, self.topics, rows, timeline)
+
+    def _timelines(self) -> Mapping[TopicPartition, Timeline]:
+        timelines = self._shown.timelines
+        if self.view is View.RUN and self._rows is not None:
+            return self._rows.with_unpolled(timelines)
+        return timelines
+
+    def _row_context(self) -> RowContext:
+        health_first = self.view is View.UNHEALTHY
+        return build_row_context(self._shown.last, self._rows, health_first=health_first)
+
+    @property
+    def _missing(self) -> frozenset[str]:
+        return missing_topics(self.topics, self._asked_at_s, self._last)
+
+    def _view_state(self) -> ViewState:
+        arrangement = self.partition_list.arrangement
+        last = self._last
+        census = None if last is None else last.census
+        frozen = figures.as_age(self.clock.monotonic() - self._frozen_s)
+        return ViewState(
+            view=self.view,
+            topics=self.topics,
+            missing=self._missing,
+            as_at=self._freshness.as_at(census) if self.view is View.UNHEALTHY else "",
+            shown=len(arrangement.rows),
+            belonging=arrangement.belonging,
+            ordering=self.partition_list.ordering,
+            held=self.partition_list.holds_places,
+            filter_text=self.partition_list.rowfilter.text,
+            rearranging=self.partition_list.rearranging,
+            marked=len(self.partition_list.marked),
+            frozen_for="" if self._frozen is None else frozen,
+            failures=() if last is None else last.failures,
+        )
+
+    def _emptiness(self) -> EmptyState:
+        last = self._last
+        arrangement = self.partition_list.arrangement
+        census = None if last is None else last.census
+        quiet = self._freshness.quiet_since_s
+        return EmptyState(
+            cluster_name=self.cluster_name,
+            connected=last is not None,
+            outage=services(self).outage,
+            last_at="" if last is None else figures.as_time(last.at),
+            view=self.view,
+            topics=self.topics,
+            missing=self._missing,
+            filter_text=self.partition_list.rowfilter.text,
+            belonging=arrangement.belonging,
+            quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
+            counted=None if census is None else census.partitions,
+            counted_at="" if census is None else figures.as_time(census.at),
+            counting=not self._freshness.is_current(census),
+            interval_s=self.interval_s,
+            when_quiet=self.when_quiet,
+            when_never_polled=self.when_never_polled,
+        )
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(with_sums=True)
@@ -364,10 +354,8 @@ class WatchScreen(WatchScreenBase):
         self.partition_list.focus()
 
     def action_freeze(self) -> None:
-        if self._frozen is None:
-            self._frozen = FrozenProgress(services(self).progress, self.clock.monotonic())
-        else:
-            self._frozen = None
+        self._frozen = services(self).progress if self._frozen is None else None
+        self._frozen_s = self.clock.monotonic()
         self._draw()
 
     @on(PartitionList.Folded)
