@@ -35,8 +35,7 @@ from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.app.rehearsal import RehearsalApp
-from ktui.tui.app.simulated import DemoApp
+from ktui.tui.app.simulated import DemoApp, RehearsalApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FRAME_S = 1.2
@@ -127,7 +126,7 @@ class Stage:
         await self._pass_time(step.seconds)
         await self._pilot.press(*step.keys)
         if isinstance(self.app, DemoApp):
-            self.app.show_caption()  # by itself it comes in real time
+            self.app.draw_lines()  # by itself it comes in real time
         await self._pilot.pause()
         return frame_of(self.app)
 

@@ -28,7 +28,7 @@ from ktui.rehearsal.play import Rehearsal
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.app.simulated import RehearsalApp
 from ktui.tui.poll.polling import Polling
 from ktui.tui.replay.walk import Survey
 from support.cli.call_ktui import NamedCluster

@@ -30,7 +30,7 @@ from ktui.rehearsal.branch.compare import BranchPoint
 from ktui.rehearsal.branch.twin import twin_at
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
-from ktui.tui.app.rehearsal import BranchApp
+from ktui.tui.app.simulated import BranchApp
 from ktui.tui.replay import walk
 from ktui.tui.replay.player import Player, ReplayNotice, SearchDirection, branch_point
 from ktui.tui.replay.walk import RunStage, Survey

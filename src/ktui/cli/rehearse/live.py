@@ -37,7 +37,7 @@ from ktui.rehearsal.twins import Thresholds, check, rehearsed_twin, twin_recorde
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import FASTEST
-from ktui.tui.app.rehearsal import RehearsalApp
+from ktui.tui.app.simulated import RehearsalApp
 from ktui.tui.draw.themes import load_themes
 
 _NOT_BEGUN = "The run has not begun yet."

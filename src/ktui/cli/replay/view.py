@@ -46,7 +46,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
-from ktui.tui.app.rehearsal import BranchApp
+from ktui.tui.app.simulated import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.replay.player import NOTHING_POLLED, Player, branch_point

@@ -1,16 +1,16 @@
-"""The app on a simulated cluster: marked as simulated, with a clock that its keys control."""
+"""The app on a simulated cluster, at its own speed: a story, a rehearsal or a branch."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
 from textual import on
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from ktui.captions import Caption
@@ -18,9 +18,14 @@ from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.text import clean
+from ktui.progress.timeline import Progress
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.polling import Polled, Polling
+from ktui.tui.poll.polling import Polled, PollLoop
+from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
+from ktui.tui.screens.rehearsal import ReportScreen
 from ktui.tui.story import (
     CaptionLine,
     CaptionTrack,
@@ -29,9 +34,10 @@ from ktui.tui.story import (
     picture_name,
     save_picture,
 )
-from ktui.tui.widgets.bindings import APP_BINDINGS, bind, give_ids, hidden
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, bind, give_ids, help_group, hidden
 from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.header import StatusHeader, line_under
+from ktui.tui.widgets.lines import BranchLines
 from ktui.tui.widgets.services import Status
 
 _TICK_S = 0.25  # real seconds between two looks at whether a caption is due
@@ -58,12 +64,58 @@ PICTURE_BINDING = bind(
 QUIT_BINDING = bind("q", "quit_view", "quit", "Close this view, and end the simulated cluster")
 
 
+def _with_usual(own: Iterable[Binding]) -> list[BindingType]:
+    """Put the keys of a simulated view before the one that closes it, as its last."""
+    usual = (binding for binding in APP_BINDINGS if binding.key != "q")
+    bindings: list[BindingType] = [*usual, *CLOCK_BINDINGS, *own, PICTURE_BINDING, QUIT_BINDING]
+    give_ids("app", bindings)
+    return bindings
+
+
 def poll_interval_s(speed: float) -> float:
     """Return the cluster's seconds between two polls at a speed of its clock."""
     return min(_POLL_EVERY_S * speed, _LONGEST_POLL_S)
 
 
-class SimulatedApp(KtuiApp):
+class TimedApp(KtuiApp):
+    """Shows what has a clock of its own, whose speed keys change, and a line of its own."""
+
+    def __init__(
+        self, source: ObservationSource | PollLoop, *, clock: PausableClock, **how: Any
+    ) -> None:
+        super().__init__(source, clock=clock, **how)
+        self._time = clock
+
+    def on_ready(self) -> None:
+        self.set_interval(_TICK_S, self.draw_lines)
+        self.draw_lines()
+
+    def push_screen(self, *args: Any, **how: Any) -> Any:
+        opened = super().push_screen(*args, **how)
+        self.call_after_refresh(self.draw_lines)
+        return opened
+
+    def draw_lines(self) -> None:
+        """Draw what this view adds to every screen."""
+        raise NotImplementedError
+
+    @property
+    def speed(self) -> float:
+        return self._time.speed
+
+    def action_slower(self) -> None:
+        self._time.slower()
+        self.use_speed()
+
+    def action_faster(self) -> None:
+        self._time.faster()
+        self.use_speed()
+
+    def use_speed(self) -> None:
+        self.draw_lines()
+
+
+class SimulatedApp(TimedApp):
     """Shows a simulated cluster, whose time runs at a speed of its own."""
 
     def __init__(
@@ -85,17 +137,9 @@ class SimulatedApp(KtuiApp):
             poll_interval_s=interval_s,
             **how,
         )
-        self._observer, self._time, self._pictures = observer, clock, pictures
+        self._observer, self._pictures = observer, pictures
         self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._shown_name, self._began_s = name, clock.monotonic()
-
-    def on_ready(self) -> None:
-        self.set_interval(_TICK_S, self.show_caption)
-        self.show_caption()
-
-    @property
-    def speed(self) -> float:
-        return self._time.speed
 
     @property
     def at_s(self) -> float:
@@ -111,7 +155,7 @@ class SimulatedApp(KtuiApp):
     def caption(self) -> Caption | None:
         return None
 
-    def show_caption(self) -> None:
+    def draw_lines(self) -> None:
         due = self.caption
         if not self.captions:
             return
@@ -128,11 +172,6 @@ class SimulatedApp(KtuiApp):
         keys.screen.mount(line, before=keys)
         return line
 
-    def push_screen(self, *args: Any, **how: Any) -> Any:
-        opened = super().push_screen(*args, **how)
-        self.call_after_refresh(self.show_caption)
-        return opened
-
     # -------------------------------------------------------------------- the clock
 
     def cluster_status(self) -> Status:
@@ -147,20 +186,11 @@ class SimulatedApp(KtuiApp):
             self._time.pause()
         self.draw_screens()
 
-    def action_slower(self) -> None:
-        self._time.slower()
-        self._use_speed()
-
-    def action_faster(self) -> None:
-        self._time.faster()
-        self._use_speed()
-
-    def _use_speed(self) -> None:
+    def use_speed(self) -> None:
         interval_s = poll_interval_s(self._time.speed)
         self._observer.wait_for_brokers(PATIENCE * interval_s)
         self._interval_s = self.watch_screen.interval_s = interval_s
-        if isinstance(self.poll_loop, Polling):
-            self.poll_loop.poll_every(interval_s)
+        self.poll_loop.poll_every(interval_s)
         self.draw_screens()
 
     # --------------------------------------------------------------------- the keys
@@ -191,7 +221,6 @@ _TITLE_S, _REFUSED_S = 6.0, 20.0
 _KEYS = "i  what happens here\nR  play it again\n.  the next story"
 
 DEMO_BINDINGS = [
-    *CLOCK_BINDINGS,
     bind(
         "full_stop", "next_story", "next story",
         "Play the next story that comes with ktui", key_display=".", id="demo.next-story",
@@ -202,7 +231,6 @@ DEMO_BINDINGS = [
     ),
     bind("i", "show_story", "story", "Show what happens here", id="app.story"),
     bind("R", "play_again", "again", "Play the story from the start", id="app.again"),
-    PICTURE_BINDING,
 ]  # fmt: skip
 
 
@@ -226,12 +254,7 @@ class Story(msgspec.Struct, frozen=True):
 class DemoApp(SimulatedApp):
     """Shows a story. Once the app has ended, `plays_next` is what to play then, if anything."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(binding for binding in APP_BINDINGS if binding.key != "q"),
-        *DEMO_BINDINGS,
-        QUIT_BINDING,
-    ]
-    give_ids("app", BINDINGS)
+    BINDINGS: ClassVar[list[BindingType]] = _with_usual(DEMO_BINDINGS)
 
     def __init__(
         self, observer: Observer, *, story: Story, clock: PausableClock, pictures: Path, **how: Any
@@ -321,3 +344,150 @@ class DemoApp(SimulatedApp):
             more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
             words = f"Refused parts of the plan: {refused[0]}{more}; i shows it again."
             self.report_news(words, "warning", _REFUSED_S)
+
+
+REHEARSAL_BINDINGS = [
+    bind(
+        "B", "break_twin", "break it",
+        "Let something happen to the twin, at the broker under the cursor", id="app.break",
+    ),
+    bind(
+        "i", "show_report", "report",
+        "Show what the plan has done to the twin so far, or to its end", id="app.report",
+    ),
+    bind("R", "play_again", "again", "Play the rehearsal from the start", id="app.again"),
+]  # fmt: skip
+
+_OFFER = "`i` shows the report, `R` plays it again."
+
+
+class RehearsalApp(SimulatedApp):
+    """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _with_usual(REHEARSAL_BINDINGS)
+
+    def __init__(self, observer: Observer, *, rehearsal: RehearsalInView, **how: Any) -> None:
+        super().__init__(observer, twin=rehearsal, **how)
+        self._rehearsal = rehearsal
+        self.plays_again = False
+        self.watch_screen.when_quiet = (
+            "This cluster is a simulated twin, on which a plan is rehearsed.",
+            "i  what the plan has done\nB  break it\nR  play it again",
+        )
+
+    # ------------------------------------------------------------------ its end
+
+    @property
+    def captions(self) -> Sequence[Caption]:
+        return () if self.caption is None else (self.caption,)
+
+    @property
+    def caption(self) -> Caption | None:
+        outcome = self._rehearsal.outcome
+        return Caption(say=f"{outcome}: {_OFFER}") if outcome else None
+
+    # ------------------------------------------------------------------ the keys
+
+    @property
+    def keys_left_out_first(self) -> tuple[str, ...]:
+        return (
+            "stop_time", "slower", "show_runs", "note", "freeze", "sort", "mark", "view", "filter",
+            "picture", "play_again", "start_plan", "show_events", "cancel", "show_dashboard",
+            "pause", "show_limits", "show_throttle", "show_brokers",
+        )  # fmt: skip
+
+    def help_groups(self) -> list[HelpGroup]:
+        breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
+        return [
+            *super().help_groups(),
+            help_group("break it", breaks, self.keymap, screens=(BreakScreen,)),
+            help_group("report", ReportScreen.BINDINGS, self.keymap, screens=(ReportScreen,)),
+        ]
+
+    async def action_show_report(self) -> None:
+        if isinstance(self.screen, ReportScreen):
+            return
+        self.clear_notifications()
+        await self.push_screen(ReportScreen(self._rehearsal))
+
+    async def action_break_twin(self) -> None:
+        last = self.progress.last
+        if last is None:
+            return
+        brokers = sorted(last.brokers)
+        broker = self._broker_under_cursor
+        if broker not in brokers:
+            broker = brokers[0]
+
+        def chosen(event: str | None) -> None:
+            if event is not None:
+                self.let_happen(event)
+
+        await self.push_screen(BreakScreen(brokers, broker, self._choices), chosen)
+
+    @property
+    def _broker_under_cursor(self) -> int | None:
+        """The broker of the row; of a partition the one that copies, else its first replica."""
+        if isinstance(self.screen, BrokersScreen):
+            return self.screen.selected
+        kept, added = self._replicas_under_cursor
+        return next(iter((*added, *kept)), None)
+
+    @property
+    def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
+        tp, last, attached = self.selected, self.progress.last, self.attached
+        if tp is None:
+            return (), ()
+        state = None if last is None else last.partitions.get(tp)
+        if state is not None:
+            return [b for b in state.replicas if b not in state.adding], state.adding
+        track = None if attached is None else attached.run.tracks.get(tp)
+        if track is None:
+            return (), ()
+        return track.original, [b for b in track.target if b not in track.original]
+
+    def _choices(self, broker: int) -> Sequence[ListedChoice]:
+        tp, last = self.selected, self.progress.last
+        kept, _ = self._replicas_under_cursor
+        return break_choices(
+            broker,
+            up=last is not None and broker in last.online,
+            topic=None if tp is None or not kept else tp.topic,
+            replicas=len(kept),
+        )
+
+    def action_play_again(self) -> None:
+        self.plays_again = True
+        self.exit()
+
+    def action_quit_view(self) -> None:
+        self.exit(message=Text("ktui: the twin has ended with its view. Nothing was sent."))
+
+
+class BranchApp(RehearsalApp):
+    """Shows a branch; every screen has what was and what is here under its header."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(
+        self, observer: Observer, *, branch: BranchInView, before: Progress, **how: Any
+    ) -> None:
+        super().__init__(observer, rehearsal=branch, **how)
+        self._branch, self._before = branch, before
+        self.watch_screen.when_quiet = (
+            "This cluster is a simulated twin of a moment of a recording.",
+            "i  what was, and what is here\nB  break it\nR  go back to the moment",
+        )
+
+    def on_ready(self) -> None:
+        self.poll_loop.add_history(self._before)
+
+    def draw_lines(self) -> None:
+        attached = self.attached
+        was, here = self._branch.beside(None if attached is None else attached.run)
+        for screen in self.screen_stack:
+            for header in screen.query(StatusHeader):
+                line_under(header, BranchLines).show(was, here)
+
+    def action_quit_view(self) -> None:
+        self.exit(message=Text(""))

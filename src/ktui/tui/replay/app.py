@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.recording.replay_tape import Tape, describe_range, parse_second
 from ktui.rehearsal.branch.compare import BranchPoint
-from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.simulated import TimedApp
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Cell, Piece, pieces_width
 from ktui.tui.draw.paint import content
@@ -199,7 +199,6 @@ _LEFT_OUT = (
     "quit_view",
 )
 _USUAL_POLL_S = 1.0
-_TICK_S = 0.25  # real seconds between two redraws of the line
 
 REPLAY_BINDINGS = [
     bind("p", "play", "play/pause", "Pause the recording, or go on"),
@@ -235,7 +234,7 @@ REPLAY_BINDINGS = [
 give_ids("replay", REPLAY_BINDINGS)
 
 
-class ReplayApp(KtuiApp, inherit_bindings=False):
+class ReplayApp(TimedApp, inherit_bindings=False):
     """Shows a recording; `again` returns the command that continues from a position."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -278,13 +277,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         playing.post_to(self.post_message)
 
     def on_ready(self) -> None:
-        self.set_interval(_TICK_S, self._draw_lines)
         if self.plays:
             self._playing.clock.run()
-
-    @property
-    def speed(self) -> float:
-        return self._playing.clock.speed
 
     # ------------------------------------------------------------ what is played
 
@@ -294,7 +288,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             self.forget_polls()
         self._follow_newest(message.run)
         self.show_polled()
-        self._draw_lines()
+        self.draw_lines()
 
     def _follow_newest(self, newest: RunDir | None) -> None:
         """Attach to the run that began last, unless the operator has chosen another one since."""
@@ -317,16 +311,14 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self.notify(message.words, severity=message.severity)
 
     @on(Surveyed)
-    def _draw_lines(self) -> None:
+    def _show_survey(self) -> None:
+        self.draw_lines()
+
+    def draw_lines(self) -> None:
         position = self._playing.position
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
                 line_under(header, ReplayLine).show(position)
-
-    def push_screen(self, *args: Any, **how: Any) -> Any:
-        opened = super().push_screen(*args, **how)
-        self.call_after_refresh(self._draw_lines)
-        return opened
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
@@ -365,18 +357,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
             clock.run()
         else:
             clock.pause()
-        self._draw_lines()
+        self.draw_lines()
 
     def action_seek(self, seconds: int) -> None:
         self._playing.go_by(float(seconds))
-
-    def action_slower(self) -> None:
-        self._playing.clock.slower()
-        self._draw_lines()
-
-    def action_faster(self) -> None:
-        self._playing.clock.faster()
-        self._draw_lines()
 
     def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding
         self._playing.go_to(SearchDirection.NEXT if onwards else SearchDirection.PREVIOUS)
