@@ -310,8 +310,6 @@ class KtuiApp(App[None], Services):
         for keys in self.screen.query(FooterKeys):
             keys.update_keys()
 
-    # ------------------------------------------------- for controllers and screens
-
     @property
     def progress(self) -> Progress:
         return self.poll_loop.progress
@@ -511,8 +509,6 @@ class KtuiApp(App[None], Services):
             screen.show_run(self.attached, set())
         if isinstance(screen, ShowsProgress):
             screen.show_progress()
-
-    # -------------------------------------------------------------------- the keys
 
     async def action_command_line(self) -> None:
         async def typed(action: Action | None) -> None:

@@ -55,8 +55,6 @@ class BrokerController(Controller):
         self.proven_empty: dict[int, datetime] = {}
         self._tried: tuple[int, datetime] | None = None
 
-    # --------------------------------------------------------------------- what it holds
-
     async def show_status(self, broker: int) -> None:
         if self._access is None:
             self.warn(self._app.why_read_only or "There is no cluster here to ask.")
@@ -106,8 +104,6 @@ class BrokerController(Controller):
         except (ClusterError, RunProblem):  # then it is not proven, and the status says why
             self.proven_empty.pop(broker, None)
         self._app.draw_screens()
-
-    # ------------------------------------------------------------------ what is done to it
 
     @property
     def why_not(self) -> str | None:
@@ -185,8 +181,6 @@ class BrokerController(Controller):
                 request = PlanRequest(act.value, {field: str(broker)})
                 await self._runs.choose_plan(request=request)
 
-    # ------------------------------------------------------------------------- its cordon
-
     def change_cordon(self, broker: int, *, lift: bool) -> None:
         if self.why_not is not None or self._access is None:
             self.warn(self.why_not or messages.NO_ENGINES)
@@ -223,8 +217,6 @@ class BrokerController(Controller):
         else:
             self._app.notify(now.outcome, title=what)
         self._app.refresh_screens()
-
-    # --------------------------------------------------------------------- its part of the run
 
     def _pause(self, broker: int, *, lift: bool) -> None:
         attached = self._run.may_change()

@@ -49,8 +49,6 @@ class CancelController(Controller):
         self._clock = clock
         self._run, self._runs = app.run_controller, app.run_catalog
 
-    # -------------------------------------------------------- partitions of the run
-
     async def cancel(self) -> None:
         attached, marked = self._run.attached, self._app.marked
         selected = self._app.selected
@@ -142,8 +140,6 @@ class CancelController(Controller):
             self.fail(problem, chosen.what)
         self._run.await_answers(numbers, chosen.what)
 
-    # ---------------------------------------------------------------- the cancel gate
-
     @property
     def gate(self) -> str:
         """The person who shut the cluster's cancel gate, as "by ..."; empty while it is open.
@@ -188,8 +184,6 @@ class CancelController(Controller):
             self.fail(problem)
         else:
             self._app.notify("The cancel gate is open: runs may submit again.")
-
-    # ------------------------------------------------- what somebody else reassigns
 
     def _foreign_reassignments(self) -> dict[TopicPartition, ListedReassignment]:
         seen, attached = self._app.progress.last, self._run.attached

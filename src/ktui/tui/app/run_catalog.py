@@ -58,8 +58,6 @@ class RunCatalog(Controller):
         self._offered = True
         await self._run.attach(folder)
 
-    # -------------------------------------------------------------- runs that come
-
     def find_runs(self) -> None:
         self._offer(self._app.cluster_id)
         self._find_new_runs(self._app.cluster_id)
@@ -118,8 +116,6 @@ class RunCatalog(Controller):
         for name in sorted(new):
             self._app.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
-    # --------------------------------------------------------- runs that are resumed
-
     @property
     def resume_problem(self) -> str | None:
         return self._app.forbidden or (messages.NO_ENGINES if self.engines is None else None)
@@ -138,8 +134,6 @@ class RunCatalog(Controller):
         except Exception as error:  # noqa: BLE001 - reported as it is; the view goes on
             self.fail(error, f"resume {run.name}")
         await self.attach(run)
-
-    # --------------------------------------------------------------------- screens
 
     async def show_runs(self) -> None:
         if self.state_dir is None:

@@ -209,8 +209,6 @@ class RunController(Controller):
             return {}
         return {key: ours.values for key, ours in run.throttled.ours.items()}
 
-    # ------------------------------------------------------------------- commands
-
     def ask(self, command: Command, what: str) -> None:
         self.later(self.ask_for(command, what), "asking")
 
@@ -272,8 +270,6 @@ class RunController(Controller):
             self.warn(problem)
             return None
         return self.attached
-
-    # -------------------------------------------------------------------- actions
 
     async def show_limits(self) -> None:
         await self._open(LimitsScreen(write=self._app.forbidden is None))

@@ -145,8 +145,6 @@ class SimulatedApp(TimedApp):
     def at_s(self) -> float:
         return self._time.monotonic() - self._began_s
 
-    # ----------------------------------------------------------------- the captions
-
     @property
     def captions(self) -> Sequence[Caption]:
         return ()
@@ -172,8 +170,6 @@ class SimulatedApp(TimedApp):
         keys.screen.mount(line, before=keys)
         return line
 
-    # -------------------------------------------------------------------- the clock
-
     def cluster_status(self) -> Status:
         stopped = " TIME STOPPED" if self._time.paused else ""
         badge = f"SIMULATED x{self._time.speed:g}{stopped}"
@@ -192,8 +188,6 @@ class SimulatedApp(TimedApp):
         self._interval_s = self.watch_screen.interval_s = interval_s
         self.poll_loop.poll_every(interval_s)
         self.draw_screens()
-
-    # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("slower", "faster") and isinstance(self.focused, Input):
@@ -294,8 +288,6 @@ class DemoApp(SimulatedApp):
         over = f"Nothing moves any more: {moves}in {figures.as_duration(took_s)} of the cluster."
         self.watch_screen.when_quiet = (f"{title}\n{over}", _KEYS)
 
-    # ----------------------------------------------------------------- the captions
-
     @property
     def captions(self) -> Sequence[Caption]:
         return self._story.captions
@@ -304,8 +296,6 @@ class DemoApp(SimulatedApp):
     def caption(self) -> Caption | None:
         self._captions.advance(self.at_s, self._moments.seen)
         return self._captions.shown
-
-    # --------------------------------------------------------------------- the keys
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
@@ -375,8 +365,6 @@ class RehearsalApp(SimulatedApp):
             "i  what the plan has done\nB  break it\nR  play it again",
         )
 
-    # ------------------------------------------------------------------ its end
-
     @property
     def captions(self) -> Sequence[Caption]:
         return () if self.caption is None else (self.caption,)
@@ -385,8 +373,6 @@ class RehearsalApp(SimulatedApp):
     def caption(self) -> Caption | None:
         outcome = self._rehearsal.outcome
         return Caption(say=f"{outcome}: {_OFFER}") if outcome else None
-
-    # ------------------------------------------------------------------ the keys
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:

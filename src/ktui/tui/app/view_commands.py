@@ -67,8 +67,6 @@ class ViewCommands:
         self._runs, self._brokers = app.run_catalog, app.broker_controller
         self.history: list[str] = []
 
-    # ------------------------------------------------------------------- the line
-
     @property
     def names(self) -> list[str]:
         verbs = () if self._verbs is None else self._verbs.usage
@@ -173,8 +171,6 @@ class ViewCommands:
 
         return happen
 
-    # ------------------------------------------------------------------- the list
-
     def _of_list(self, verb: str, rest: str) -> Action:
         watch = self._app.watch_screen
         if verb == "theme":
@@ -203,8 +199,6 @@ class ViewCommands:
             act()
 
         return on_the_list
-
-    # -------------------------------------------------------------------- the run
 
     def _of_run(self, verb: str, rest: str) -> Action:
         attached = self._run.attached

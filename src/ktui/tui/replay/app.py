@@ -280,8 +280,6 @@ class ReplayApp(TimedApp, inherit_bindings=False):
         if self.plays:
             self._playing.clock.run()
 
-    # ------------------------------------------------------------ what is played
-
     @on(ReplayAdvanced)
     def _show_played(self, message: ReplayAdvanced) -> None:
         if message.jumped:
@@ -337,8 +335,6 @@ class ReplayApp(TimedApp, inherit_bindings=False):
             until_seen="reading the recording …",
             interval_s=typical_s or _USUAL_POLL_S,
         )
-
-    # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         other = isinstance(self.screen, ModalScreen) and not isinstance(

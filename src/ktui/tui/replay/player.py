@@ -120,8 +120,6 @@ class Player(PollLoop):
         self._wake = asyncio.Event()
         self._post: Callable[[Message], object] = lambda _message: None
 
-    # ------------------------------------------------------------- asked by the app
-
     def post_to(self, post: Callable[[Message], object]) -> None:
         self._post = post
 
@@ -161,8 +159,6 @@ class Player(PollLoop):
         at_s = self.clock.monotonic()
         await self._survey_all()
         return await asyncio.to_thread(branch_point, recording, self.tape, self._survey, at_s)
-
-    # --------------------------------------------------------------------- the loop
 
     async def run(self) -> None:
         survey = asyncio.create_task(self._survey_all())
@@ -238,8 +234,6 @@ class Player(PollLoop):
             self._post(ReplayNotice(str(problem), "error"))
             run = None
         return overview(self._walk.progress), run
-
-    # --------------------------------------------------------- going somewhere else
 
     async def _go(self, requested: float | SearchDirection) -> None:
         goal = (

@@ -176,9 +176,6 @@ def generate_plan(request: PlanRequest, answer: LayoutAnswer) -> GeneratedPlan:
     )
 
 
-# ----------------------------------------------- in the words of `ktui plan`: drain 3 --max-moves 6
-
-
 def parse_plan_words(words: Sequence[str]) -> PlanRequest:
     """Return the plan that words ask for; what is missing is left to be typed."""
     verb, *rest = words or [""]

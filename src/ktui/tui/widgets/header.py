@@ -17,7 +17,6 @@ from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.polling import Overview
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.services import Status, services
@@ -108,7 +107,7 @@ def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Pie
     room = width - 3 - pieces_width(right.pieces)
     kept = list(parts)
     if _width(kept) > room:
-        kept = [_with_short_name(part) if part.name else part for part in kept]
+        kept = [_with_short_name(each) if each.name else each for each in kept]
     least = 0 if right.pieces else 1
     while len(kept) > least and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
@@ -127,8 +126,12 @@ def _width(parts: Sequence[HeaderPart]) -> int:
     return sum(pieces_width(part.pieces) + part.gap for part in parts)
 
 
-def _part(text: str, role: str = "", *, rank: int = 0, bold: bool = False) -> HeaderPart:
-    return HeaderPart((Piece(text, role, bold),), rank)
+def part(
+    text: str, role: str = "", *, label: str = "", rank: int = 0, bold: bool = False, gap: int = 2
+) -> HeaderPart:
+    """Return a text as a part, behind a label if it has one."""
+    before = (Piece(f"{label} ", "dim"),) if label else ()
+    return HeaderPart((*before, Piece(text, role, bold)), rank, gap)
 
 
 def _clock(now: datetime, width: int) -> HeaderPart:
@@ -140,21 +143,21 @@ def _clock(now: datetime, width: int) -> HeaderPart:
 
 def _who(status: Status) -> list[HeaderPart]:
     name = HeaderPart((Piece(status.cluster_name, bold=True),), name=True)
-    parts = [_part("ktui", "moving", rank=2, bold=True), name]
+    parts = [part("ktui", "moving", rank=2, bold=True), name]
     if status.badge:
-        parts.append(_part(f" {status.badge} ", "badge"))
+        parts.append(part(f" {status.badge} ", "badge"))
     elif not status.read_only:
-        parts.append(_part(" WRITE ", "badge"))
+        parts.append(part(" WRITE ", "badge"))
     else:
-        parts.append(_part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
+        parts.append(part(" READ-ONLY ", "badge", rank=0 if status.outage is None else 1))
     if status.tls_unverified:
-        parts.append(_part("TLS unverified", "stalled", bold=True))
+        parts.append(part("TLS unverified", "stalled", bold=True))
     if status.recorded is not None:
         words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
-        parts.append(_part(words, role, bold=True))
+        parts.append(part(words, role, bold=True))
     if status.cancel_gate:
-        parts.append(_part("CANCEL GATE SHUT", "stalled", bold=True))
-        parts.append(_part(status.cancel_gate, "stalled", rank=1))
+        parts.append(part("CANCEL GATE SHUT", "stalled", bold=True))
+        parts.append(part(status.cancel_gate, "stalled", rank=1))
     return parts
 
 
@@ -171,23 +174,15 @@ def _cluster(status: Status) -> list[HeaderPart]:
         ),
         rank=1,
     )
-    parts = [_brokers(status.overview), poll]
+    known = status.overview.brokers
+    up = known - len(status.overview.down)  # which are down stands among the troubles
+    parts = [part(f"{up}/{known} brokers"), poll]
     if status.outage is not None:
         return [HeaderPart(tuple(faded(part.pieces)), part.rank) for part in parts]
-    patience_s = _OLD_POLLS * max(status.interval_s, last.took_s)
-    return parts if status.now_s - last.monotonic_s < patience_s else [parts[0], *_age(status)]
-
-
-def _age(status: Status) -> list[HeaderPart]:
-    if status.last is None:
-        return []
-    age = figures.as_age(status.now_s - status.last.monotonic_s)
-    return [_part(f"values {age} old", "stalled")]
-
-
-def _brokers(overview: Overview) -> HeaderPart:
-    up = overview.brokers - len(overview.down)
-    return _part(f"{up}/{overview.brokers} brokers")  # which are down stands among the troubles
+    age_s, patience_s = status.now_s - last.monotonic_s, max(status.interval_s, last.took_s)
+    if age_s < _OLD_POLLS * patience_s:
+        return parts
+    return [parts[0], part(f"values {figures.as_age(age_s)} old", "stalled")]
 
 
 def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: bool) -> list[Piece]:
@@ -235,20 +230,20 @@ def _chip(
 
 def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
     if status.last is None:
-        return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
+        return [part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
     health = status.overview.health
     healthy = health.counted_at is not None and not health.unhealthy  # else it is trouble
-    parts = [_part("0 under-replicated", "in-sync", rank=5)] if healthy else []
+    parts = [part("0 under-replicated", "in-sync", rank=5)] if healthy else []
     if status.run is not None and status.run.state is not RunState.ENDED:
-        parts += [_part(words, "foreign", rank=1) for words in _beside(status)]
-        return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
+        parts += [part(words, "foreign", rank=1) for words in _beside(status)]
+        return parts if parts or wrong else [part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
-        of_runs = [_part(words, "foreign", rank=2) for words in _of_runs(status)]
+        of_runs = [part(words, "foreign", rank=2) for words in _of_runs(status)]
         return [*_sums(status), *of_runs, *parts]
     ended = _ended(sums) if status.run is None else ""  # else the run says so
     lately = f" · {ended} lately" if ended else ""
-    return [*parts, _part(f"nothing is moving{lately}", "dim")]
+    return [*parts, part(f"nothing is moving{lately}", "dim")]
 
 
 def _of_runs(status: Status) -> Iterator[str]:
@@ -273,19 +268,19 @@ def _ended(sums: Totals) -> str:
 def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
     if moving := sums.moving - sums.held_up:
-        yield _part(f"{moving:,} moving", "moving", bold=True)
+        yield part(f"{moving:,} moving", "moving", bold=True)
     if sums.falling_behind:
-        yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
+        yield part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:
-        yield _part(f"{sums.settling:,} settling", "waiting", rank=4)
+        yield part(f"{sums.settling:,} settling", "waiting", rank=4)
     if status.run is None and (ended := _ended(sums)):  # else the run says so
-        yield _part(ended, "dim", rank=4)
+        yield part(ended, "dim", rank=4)
     if sums.share is not None:
-        yield _part(f"{figures.as_share(sums.share)} caught up", rank=3)
+        yield part(f"{figures.as_share(sums.share)} caught up", rank=3)
     if sums.bytes_left is not None:
-        yield _part(f"{figures.as_bytes(sums.bytes_left)} left", rank=1)
+        yield part(f"{figures.as_bytes(sums.bytes_left)} left", rank=1)
     if (rate := figures.as_copying(sums.bytes_s)) != figures.UNKNOWN:
-        yield _part(rate, rank=2)
+        yield part(rate, rank=2)
     yield _eta(sums.left_s, status.now)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -14,6 +14,7 @@ from textual.visual import Visual
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ktui.columns import Column
 from ktui.execution.run.events import HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.text import reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
@@ -24,7 +25,7 @@ from ktui.rehearsal.branch.compare import RunMoment
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import BAR_CELLS, BELOW, band_cells, objective_bar
 from ktui.tui.draw.cells import Cell, Piece, cut_pieces
-from ktui.tui.draw.paint import content
+from ktui.tui.draw.paint import RowColumn, content, table_lines
 
 
 def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
@@ -174,7 +175,6 @@ def _pieces(name: str, moment: RunMoment | None, width: int) -> list[Piece]:
     return [*pieces, Piece(words), Piece(f"  {moment.state}", "dim")]
 
 
-_OBJECTIVE_GAP = "  "
 _FIGURE, _RATE = 8, 9
 _MOVES = {
     RateCause.OVER: "down",
@@ -202,9 +202,29 @@ def objective_table(objective: Objective, held: RateHeld | None, width: int) -> 
         return [Content.styled(nothing, "$dim")]
     rows = [_of_broker(each) for each in held.brokers]
     rows = rows or [_Row("all", held.rate, held.figure, held.why)]
-    names = max(len("broker"), *(len(row.name) for row in rows))
-    lines = [_heading(objective, rows, names), *(_line(objective, row, names) for row in rows)]
+    lines = table_lines(_objective_columns(objective, rows), rows)
     return [_sentence(objective, held), *(content(cut_pieces(line, width)) for line in lines)]
+
+
+def _objective_columns(objective: Objective, rows: Sequence[_Row]) -> Iterator[RowColumn]:
+    yield Column(heading="broker", cell=lambda row: [Piece(row.name, bold=True)])
+    yield Column(
+        heading=_axis(objective, min(row.aim for row in rows)),
+        cell=lambda row: objective_bar(row.figure, objective.below, row.aim),
+    )
+    yield Column(
+        heading=objective.name[:_FIGURE],
+        cell=lambda row: [_figure(objective, row)],
+        width=_FIGURE,
+        right=True,
+    )
+    yield Column(
+        heading="rate in",
+        cell=lambda row: [Piece("" if row.rate is None else as_rate(row.rate))],
+        width=_RATE,
+        right=True,
+    )
+    yield Column(heading="why", cell=lambda row: [Piece(_why(objective, row), "dim")])
 
 
 def broker_objective(
@@ -215,7 +235,9 @@ def broker_objective(
     if of is None:
         return []
     row = _of_broker(of)
-    bar = content([*objective_bar(of.figure, objective.below, row.aim), *_figure(objective, row)])
+    figure = _figure(objective, row)
+    gap = Piece(" " * max(2, 2 + _FIGURE - len(figure.text)))
+    bar = content([*objective_bar(of.figure, objective.below, row.aim), gap, figure])
     if of.rate is None:
         return [(str(objective), bar)]
     why = "" if of.why is None else f"; {reason_text(of.why, of.rate, objective)}"
@@ -234,41 +256,18 @@ def _sentence(objective: Objective, held: RateHeld) -> Content:
     return Content.styled(f"{kept} Mean in ░: the rate stays; below, it rises.", "$dim")
 
 
-def _heading(objective: Objective, rows: list[_Row], names: int) -> list[Piece]:
-    aim = min(row.aim for row in rows)
+def _axis(objective: Objective, aim: float) -> str:
     first, _ = band_cells(aim)
     start = f"{objective.below * BAND * aim:.6g}".rjust(first)
     start = f"0{start[1:]}" if start.startswith("  ") else start  # never run together: 0147.2
     axis = start.ljust(BELOW + 1) + objective.value(objective.below)
-    cells = (
-        "broker".ljust(names),
-        axis.ljust(BAR_CELLS)[:BAR_CELLS],
-        objective.name[:_FIGURE].rjust(_FIGURE),
-        "rate in".rjust(_RATE),
-        "why",
-    )
-    return [Piece(_OBJECTIVE_GAP.join(cells), "header")]
+    return axis.ljust(BAR_CELLS)[:BAR_CELLS]
 
 
-def _line(objective: Objective, row: _Row, names: int) -> list[Piece]:
-    return [
-        Piece(row.name.ljust(names) + _OBJECTIVE_GAP, bold=True),
-        *objective_bar(row.figure, objective.below, row.aim),
-        *_figure(objective, row),
-        Piece(_OBJECTIVE_GAP),
-        Piece(("" if row.rate is None else as_rate(row.rate)).rjust(_RATE)),
-        Piece(_OBJECTIVE_GAP),
-        Piece(_why(objective, row), "dim"),
-    ]
-
-
-def _figure(objective: Objective, row: _Row) -> list[Piece]:
+def _figure(objective: Objective, row: _Row) -> Piece:
     over = row.figure is not None and row.figure > objective.below
     value = figures.UNKNOWN if row.figure is None else objective.value(row.figure)
-    return [
-        Piece(_OBJECTIVE_GAP),
-        Piece(value.rjust(_FIGURE), "stalled" if over else "", bold=over),
-    ]
+    return Piece(value, "stalled" if over else "", bold=over)
 
 
 def _why(objective: Objective, row: _Row) -> str:

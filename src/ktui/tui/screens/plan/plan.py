@@ -218,8 +218,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
                 yield PreviewPane()
         yield FooterKeys()
 
-    # ----------------------------------------------------- what each of the screens defines
-
     def fields(self, step: str) -> Iterator[Widget]:
         if step == PLAN:
             yield Static(self.BEFORE, id="plan-read", markup=False)
@@ -260,8 +258,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def sections(self, step: str) -> Sequence[PreviewSection]:
         return EVERYTHING if step in {PLAN, CHECK} else ()
-
-    # ------------------------------------------------------------------------- the steps
 
     def mark(self, step: str) -> Severity | None:
         if self._chosen is not None and self.obstacle(step) == "":
@@ -355,8 +351,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         found = start_findings(NO_PLAN, facts, Terms(limits=Limits()), need)
         return [each.sentence for each in found if each.kind in _AT_OPENING]
 
-    # -------------------------------------------------------------------------- the keys
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
         if action == "findings":
@@ -394,8 +388,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         if event.character is not None and event.character.isalpha():
             event.stop()
 
-    # ------------------------------------------------------------------ the room and the words
-
     @property
     def form_width(self) -> int:
         return _FORM if self._fits_side_by_side else max(_FORM, self.app.size.width - 4)
@@ -419,8 +411,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         line = show_lines(self, "#plan-answer", [(words, colour)] if words else [])
         if words:
             self.call_after_refresh(line.scroll_visible, animate=False)
-
-    # ------------------------------------------------------------------- a plan that is read
 
     @property
     def _source(self) -> SourceForm:
@@ -464,8 +454,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def _show_read(self, lines: Sequence[ColouredLine]) -> None:
         show_lines(self, "#plan-read", lines)
-
-    # ---------------------------------------------------------- a plan that is made while one types
 
     async def _sketch(self) -> None:
         request = self._source.request
@@ -516,8 +504,6 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
             self._show_read([("Press ↵ to read it.", "$dim")])
         elif not self._is_checked(request):
             self._show_read([(self.BEFORE, "")])
-
-    # ---------------------------------------------------------------------- the preview
 
     @on(Checkbox.Changed, "PlanAllowances AllowanceBox")
     def preview_soon(self) -> None:

@@ -292,9 +292,6 @@ def _names(shares: Sequence[BrokerPreview], width: int) -> Iterator[Piece]:
         yield Piece(f"{share.broker:<{width}}", bold=share.changes)
 
 
-# ------------------------------------------------------------------------ replicas and leaders
-
-
 def _counts(shares: Sequence[BrokerPreview], width: int) -> Iterator[Line]:
     most = max((share.replicas + share.gains for share in shares), default=0)
     replicas = max(len("now"), *(len(f"{each.replicas:,}") for each in shares))
@@ -335,9 +332,6 @@ def _leaders(share: BrokerPreview) -> Line:
 
 def _bar_cells(spare: int) -> int:
     return min(_MOST_BAR, max(_LEAST_BAR, spare))
-
-
-# ------------------------------------------------------------------------------------- disks
 
 
 def _disks(brokers: Sequence[BrokerPreview], width: int) -> Iterator[Line]:

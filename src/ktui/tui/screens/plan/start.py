@@ -224,8 +224,6 @@ class StartScreen(PlanScreen):
             return "" if self._throttle.problem else None
         return super().obstacle(step)
 
-    # ---------------------------------------------------------------------- the preview
-
     @on(LimitsForm.Changed)
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
@@ -287,8 +285,6 @@ class StartScreen(PlanScreen):
         )
         self.query_one("#start-facts", Static).update(shown)
 
-    # -------------------------------------------------------------------- the rehearsal
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "rehearse":
             return self._engines.rehearser is not None and self._chosen is not None
@@ -326,8 +322,6 @@ class StartScreen(PlanScreen):
         same = msgspec.structs.replace(now, concurrent=before.concurrent) == before
         end = rehearsed.time if rehearsed.holds else f"not to its end: {rehearsed.time}"
         return end if same else f"as it was typed before: {end}"
-
-    # ------------------------------------------------------------------------ the start
 
     def entered(self, step: str) -> None:
         super().entered(step)

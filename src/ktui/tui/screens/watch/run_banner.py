@@ -25,7 +25,7 @@ from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.bindings import key_names
-from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.header import HeaderPart, line, part
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import own_stalls
 
@@ -181,15 +181,14 @@ def second_line(status: RunStatus, width: int = _WIDE) -> list[Piece]:
 
 def others_line(others: Sequence[OtherRun], key: str, width: int = _WIDE) -> list[Piece]:
     """Name the runs that live or wait while the one shown has ended, with the key to them."""
-    parts = [HeaderPart((Piece("▶ now:", "moving", bold=True),))]
+    parts = [part("▶ now:", "moving", bold=True)]
     for each in others:
         word, role = _STATES[each.state]
         pieces = [Piece("run ", "dim"), Piece(each.name, bold=True), Piece(f" {word}", role)]
         parts.append(HeaderPart(tuple(pieces)))
-        parts.append(HeaderPart((Piece(f"{each.done:,}/{each.partitions:,}"),), rank=1, gap=1))
+        parts.append(part(f"{each.done:,}/{each.partitions:,}", rank=1, gap=1))
         if each.stalled:
-            words = Piece(f"{each.stalled:,} STALLED", "stalled", bold=True)
-            parts.append(HeaderPart((words,), gap=1))
+            parts.append(part(f"{each.stalled:,} STALLED", "stalled", bold=True, gap=1))
     attach = HeaderPart((Piece(key, "moving", bold=True), Piece(" attaches", "dim")))
     return line(parts, attach if key else _NONE, width)
 
@@ -202,27 +201,25 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
     only_gate = status.by_cancel_gate and above.cancel_gate
     says_all = back is not None and (status.state is RunState.RUNNING or only_gate)
     if not says_all:
-        yield HeaderPart((Piece(word, role, bold=True),))
+        yield part(word, role, bold=True)
     if back is not None:
         yield HeaderPart((back,))
     if status.why and status.state is not RunState.RESUMABLE and not says_all:
-        yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
+        yield part(status.why, role, rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
-        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.TIME)
+        yield part(GOES_ON_ALONE, "dim", rank=_Rank.TIME)
     elif status.state is RunState.EXPORTED:
-        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=_Rank.TIME)
+        yield part("it goes on where it is imported", "dim", rank=_Rank.TIME)
     yield from _remaining_throttle(status)
     yield from _promise(status, now)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
-        yield HeaderPart(
-            (Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=_Rank.BATCH
-        )
+        yield part(f"{status.batch:,}{whole}", label="batch", rank=_Rank.BATCH)
     yield from _counts(status, _in_other_words(status, above, rolls_back=back is not None))
     yield from _copied(status)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
-        yield HeaderPart((Piece(at, "dim"),), rank=_Rank.SHARE)
+        yield part(at, "dim", rank=_Rank.SHARE)
     elif status.state is RunState.RUNNING or (back is not None and status.only_rolls_back):
         yield from _time_left(status.time_left, now)
 
@@ -238,7 +235,7 @@ def _rolling_back(status: RunStatus) -> Piece | None:
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if status.throttle.waits is not None and status.owned:
         words = f"all over but its throttle on {status.throttle.stands_on}"
-        yield HeaderPart((Piece(words, "falling-behind"),))
+        yield part(words, "falling-behind")
 
 
 def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
@@ -248,10 +245,9 @@ def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
     at = figures.as_clock(by, now)
     if chosen is not None and chosen.late:
         soonest = figures.as_clock(chosen.ends_at, now)
-        words = Piece(f"CANNOT BE DONE BY {at}: {soonest} AT THE SOONEST", "stalled", bold=True)
-        yield HeaderPart((words,))
+        yield part(f"CANNOT BE DONE BY {at}: {soonest} AT THE SOONEST", "stalled", bold=True)
     else:
-        yield HeaderPart((Piece("done by ", "dim"), Piece(at)), rank=_Rank.TIME)
+        yield part(at, label="done by", rank=_Rank.TIME)
 
 
 def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
@@ -262,23 +258,20 @@ def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -
 def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPart]:
     counts, done = status.counts, status.done
     if done or State.ROLLED_BACK not in elsewhere:
-        yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
+        yield part(f"{done:,}/{status.partitions:,}", label="done")
     failed = counts.get(State.FAILED, 0)
     if failed:
-        yield HeaderPart((Piece(f"failed {failed:,}", "stalled", bold=True),))
+        yield part(f"failed {failed:,}", "stalled", bold=True)
     for state, word, role in _NOTABLE_STATES:
         count = status.stopped if state is State.STOPPED else counts.get(state)
         if count and state not in elsewhere:
             rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
-            words = Piece(f"{count:,} {word}", role, bold=role == "stalled")
-            yield HeaderPart((words,), rank=rank)
+            yield part(f"{count:,} {word}", role, bold=role == "stalled", rank=rank)
     for stage in _STAGES:
         if count := status.stages.get(stage, 0):
-            words = Piece(f"{count:,} {stage}", "dim")
-            yield HeaderPart((words,), rank=_Rank.STAGES)
+            yield part(f"{count:,} {stage}", "dim", rank=_Rank.STAGES)
     if status.not_started:
-        words = Piece(f"{status.not_started:,} not started", "dim")
-        yield HeaderPart((words,), rank=_Rank.COUNTS)
+        yield part(f"{status.not_started:,} not started", "dim", rank=_Rank.COUNTS)
 
 
 def _copied(status: RunStatus) -> Iterator[HeaderPart]:
@@ -286,10 +279,10 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
         return
     if status.state is RunState.ENDED:  # a share would leave out what was called off
         words = f"{figures.as_bytes(status.bytes_done)} copied"
-        yield HeaderPart((Piece(words),), rank=_Rank.SIZES)
+        yield part(words, rank=_Rank.SIZES)
         return
     sizes = f"{figures.as_bytes(status.bytes_done)} of {figures.as_bytes(status.bytes)}"
-    yield HeaderPart((Piece(sizes),), rank=_Rank.SIZES)
+    yield part(sizes, rank=_Rank.SIZES)
     full = int(status.share * _BAR_CELLS)
     bar = (
         Piece("▕", "dim"),
@@ -297,26 +290,25 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
         Piece("·" * (_BAR_CELLS - full), "dim"),
     )
     yield HeaderPart((*bar, Piece("▏", "dim")), rank=_Rank.BAR)
-    yield HeaderPart((Piece(figures.as_share(status.share)),), rank=_Rank.SHARE)
+    yield part(figures.as_share(status.share), rank=_Rank.SHARE)
 
 
 def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
     if time_left is None:
-        yield HeaderPart((Piece("time left unknown", "dim"),), rank=_Rank.TIME)
+        yield part("time left unknown", "dim", rank=_Rank.TIME)
         return
     middle, grounds, pace = how_long_parts(time_left, left=True)
-    yield HeaderPart((Piece(middle),), rank=_Rank.TIME)
-    yield HeaderPart((Piece(grounds, "dim"),), rank=_Rank.SPREAD, gap=0)
-    yield HeaderPart((Piece(pace, "dim"),), rank=_Rank.PACE, gap=0)
+    yield part(middle, rank=_Rank.TIME)
+    yield part(grounds, "dim", rank=_Rank.SPREAD, gap=0)
+    yield part(pace, "dim", rank=_Rank.PACE, gap=0)
     end = now + timedelta(seconds=min(time_left.time_s.middle, _FAR_S))
-    eta = Piece(figures.as_clock(end, now))
-    yield HeaderPart((Piece("ETA ", "dim"), eta), rank=_Rank.ETA)
+    yield part(figures.as_clock(end, now), label="ETA", rank=_Rank.ETA)
 
 
 def _second(status: RunStatus) -> Iterator[HeaderPart]:
     if status.problem:
-        yield HeaderPart((Piece(f"! {status.problem}", "stalled", bold=True),))
-    yield HeaderPart((Piece("limits", "dim"),), rank=_Rank.LABEL)
+        yield part(f"! {status.problem}", "stalled", bold=True)
+    yield part("limits", "dim", rank=_Rank.LABEL)
     limits, coming = status.limits, status.coming
     for option, letter in LETTERS.items():
         value = full_limit_figure(limits, option)
@@ -330,11 +322,9 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     yield from _throttle(status)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
-        yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=_Rank.COPYING)
+        yield part(rate, label="copying", rank=_Rank.COPYING)
     if status.steps_in_flight:
-        yield HeaderPart(
-            (Piece(f"{status.steps_in_flight:,} in flight", "dim"),), rank=_Rank.IN_FLIGHT
-        )
+        yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
@@ -344,10 +334,10 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     left = bool(throttle.settings) and status.state is RunState.RESUMABLE
     if left:
         stays = f"its throttle stays on {throttle.stands_on}"
-        yield HeaderPart((Piece(stays, "falling-behind"),))
+        yield part(stays, "falling-behind")
     if throttle.bounded:
         rank: int = _Rank.LABEL if left else _Rank.THROTTLE
-        yield HeaderPart((Piece("throttle ", "dim"), Piece(_rates(throttle))), rank=rank)
+        yield part(_rates(throttle), label="throttle", rank=rank)
     for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
         if not throttle.bounded and not into.flow.in_s:
             continue

@@ -104,9 +104,6 @@ def _other_run(timeline: Timeline, context: RowContext) -> str:
     return "" if mover is None else f"run {mover}: "
 
 
-# ------------------------------------------------------------------------- how urgent it is
-
-
 class RowUrgency(enum.IntEnum):
     """What needs the operator, the most urgent first: the order of the list by state.
 
