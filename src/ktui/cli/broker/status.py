@@ -20,22 +20,21 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table_of
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.execution.broker.status import (
     EMPTY,
+    LOG_DIR_COLUMNS,
+    TOPIC_COLUMNS,
     BrokerStatus,
     HeldReplica,
     Stay,
     advice_lines,
     but_for,
-    dir_words,
     held_line,
     held_words,
     state_words,
     total,
     unknown_broker,
     why_unknown,
-    why_words,
 )
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
@@ -72,32 +71,6 @@ def read_plan_layout(cluster: Cluster) -> Layout:
     return cluster.ask(lambda reader: runs.read_plan_layout(reader, print_note))
 
 
-_LOG_DIRS: tuple[Column[str], ...] = (
-    Column(heading="LOG DIR", cell=lambda each: each.path),
-    Column(heading="STATE", cell=dir_words),
-    Column(heading="FREE", cell=lambda each: as_bytes(each.usable_bytes), right=True),
-    Column(heading="OF", cell=lambda each: as_bytes(each.total_bytes), right=True),
-)
-
-
-def _count(heading: str, field: str) -> Column[str]:
-    return Column(
-        heading=heading,
-        cell=lambda topic: f"{sum(getattr(each, field) for each in topic.replicas):,}",
-        right=True,
-    )
-
-
-_TOPICS: tuple[Column[str], ...] = (
-    Column(heading="TOPIC", cell=lambda topic: topic.topic),
-    Column(heading="REPLICAS", cell=lambda topic: f"{len(topic.replicas):,}", right=True),
-    Column(heading="SIZE", cell=lambda topic: as_bytes(topic.bytes), right=True),
-    _count("LEADS", "leads"),
-    _count("PREFERRED", "preferred"),
-    Column(heading="WHY THEY ARE THERE", cell=why_words),
-)
-
-
 def status_text(status: BrokerStatus, *, most: int | None) -> str:
     """Describe a broker, its log dirs, and at most so many of its topics; None for all."""
     lines = "\n".join(_lines(status, most)).split("\n")
@@ -114,11 +87,11 @@ def _lines(status: BrokerStatus, most: int | None) -> Iterator[str]:
     if facts.log_dirs:
         yield ""
         log_dirs = sorted(facts.log_dirs, key=lambda log_dir: log_dir.path)
-        yield table_of(_LOG_DIRS, log_dirs)
+        yield table_of(LOG_DIR_COLUMNS, log_dirs)
     topics = status.holdings.topics()
     if topics:
         yield ""
-        yield table_of(_TOPICS, topics[:most])
+        yield table_of(TOPIC_COLUMNS, topics[:most])
     if most is not None and (others := topics[most:]):
         replicas = as_count(sum(len(topic.replicas) for topic in others), "replica")
         size = as_bytes(total(topic.bytes for topic in others))

@@ -15,6 +15,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, LogDirsAnswer
 from ktui.cluster.text import clean
+from ktui.columns import Column
 from ktui.execution.broker.removal import Removal
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track, find_goal
@@ -382,6 +383,33 @@ def _remarks(held: Sequence[HeldReplica]) -> Iterator[str]:
         yield f"{offline:,} without a leader"
     if moving := sum(each.moves_dirs for each in held):
         yield f"{moving:,} moving between log dirs"
+
+
+LOG_DIR_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="LOG DIR", cell=lambda each: each.path),
+    Column(heading="STATE", cell=dir_words),
+    Column(heading="FREE", cell=lambda each: as_bytes(each.usable_bytes), right=True),
+    Column(heading="OF", cell=lambda each: as_bytes(each.total_bytes), right=True),
+)
+
+
+def _count(heading: str, field: str) -> Column[str]:
+    return Column(
+        heading=heading,
+        cell=lambda topic: f"{sum(getattr(each, field) for each in topic.replicas):,}",
+        right=True,
+    )
+
+
+TOPIC_COLUMNS: tuple[Column[str], ...] = (
+    Column(heading="TOPIC", cell=lambda topic: topic.topic),
+    Column(heading="REPLICAS", cell=lambda topic: f"{len(topic.replicas):,}", right=True),
+    Column(heading="SIZE", cell=lambda topic: as_bytes(topic.bytes), right=True),
+    _count("LEADS", "leads"),
+    _count("PREFERRED", "preferred"),
+    Column(heading="WHY THEY ARE THERE", cell=why_words),
+)
+"""The last one is a sentence, which a screen puts below the others."""
 
 
 def advice_lines(status: BrokerStatus, topics: Iterable[TopicHoldings]) -> Iterator[str]:

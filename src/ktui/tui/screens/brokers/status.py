@@ -16,12 +16,13 @@ from textual.widgets.option_list import Option
 
 from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import ClusterError
+from ktui.columns import Column
 from ktui.execution.broker.status import (
     EMPTY,
+    LOG_DIR_COLUMNS,
+    TOPIC_COLUMNS,
     BrokerStatus,
-    TopicHoldings,
     advice_lines,
-    dir_words,
     held_words,
     state_words,
     why_words,
@@ -29,6 +30,8 @@ from ktui.execution.broker.status import (
 from ktui.execution.errors import RunProblem
 from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut, pieces_width
+from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.screens.brokers.row import CORDON_SIGN
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
@@ -232,7 +235,6 @@ def _title(broker: int) -> str:
 
 
 MOST_TOPICS = 100  # the topics that are listed; the shell lists all
-_FIGURES = 42
 _INDENT = "  "
 
 
@@ -286,16 +288,20 @@ def status_lines(status: BrokerStatus, at: datetime, width: int) -> Iterator[Con
     dirs = sorted(status.facts.log_dirs, key=lambda each: each.path)
     if dirs:
         yield Content("")
-        yield Content.styled("log dir", "$header")
-        yield from map(_dir, dirs)
+        columns = [Column(heading="", cell=_sign), *map(_in_pieces, LOG_DIR_COLUMNS)]
+        yield from map(content, table_lines(columns, dirs))
     topics = status.holdings.topics()
     if topics:
         yield Content("")
-        yield Content.styled(_row("topic", ("replicas", "size", "leads", "preferred"), width),
-                             "$header")  # fmt: skip
-        for topic in topics[:MOST_TOPICS]:
-            yield Content(_row(topic.topic, _topic_figures(topic), width))
-            for part in Content(why_words(topic)).wrap(width - len(_INDENT)):
+        shown = topics[:MOST_TOPICS]
+        figures_of = table_lines(map(_in_pieces, TOPIC_COLUMNS[1:-1]), shown)
+        room = width - pieces_width(figures_of[0]) - len(_INDENT)
+        names = ["topic", *(topic.topic for topic in shown)]
+        for number, (name, cells) in enumerate(zip(names, figures_of, strict=True)):
+            first = Piece(f"{cut(name, '', room)}{_INDENT}", "" if number else "header")
+            yield content([first, *cells])
+            why = why_words(shown[number - 1]) if number else ""
+            for part in Content(why).wrap(width - len(_INDENT)) if why else ():
                 yield Content.assemble(_INDENT, part).stylize("$dim")
     if more := topics[MOST_TOPICS:]:
         every = f"ktui broker status {status.facts.id} --all"
@@ -318,28 +324,12 @@ def _held(status: BrokerStatus) -> Iterator[Content]:
         yield Content.styled(f"! not known to be empty: {join_some(unread)}", "$warning")
 
 
-def _dir(log_dir: LogDir) -> Content:
-    free, of = figures.as_bytes(log_dir.usable_bytes), figures.as_bytes(log_dir.total_bytes)
-    sign, colour = "  ", ""
-    if log_dir.error or log_dir.cordoned:
-        sign, colour = "! " if log_dir.error else f"{CORDON_SIGN} ", "$warning"
-    return Content.assemble(
-        (f"{sign}{log_dir.path}  {dir_words(log_dir)}", colour), f"  {free} free of {of}"
-    )
+def _sign(log_dir: LogDir) -> list[Piece]:
+    sign = "!" if log_dir.error else CORDON_SIGN if log_dir.cordoned else ""
+    return [Piece(sign, "falling-behind", bold=True)]
 
 
-def _topic_figures(topic: TopicHoldings) -> tuple[str, ...]:
-    held = topic.replicas
-    return (
-        f"{len(held):,}",
-        figures.as_bytes(topic.bytes),
-        f"{sum(each.leads for each in held):,}",
-        f"{sum(each.preferred for each in held):,}",
-    )
-
-
-def _row(name: str, cells: tuple[str, ...], width: int) -> str:
-    room = width - _FIGURES
-    shown = name if len(name) <= room else f"{name[: room - 1]}…"
-    return shown.ljust(room) + "".join(cell.rjust(n) for cell, n in zip(
-        cells, (9, 11, 9, 11), strict=True))  # fmt: skip
+def _in_pieces(column: Column[str]) -> RowColumn:
+    """Return a column of the shell's table for this one."""
+    heading = column.heading.lower()
+    return Column(heading=heading, cell=lambda row: [Piece(column.cell(row))], right=column.right)

@@ -256,10 +256,7 @@ def _brokers(preview: PlanPreview, width: int) -> Iterator[Line]:
         for name, count in zip(_names(shown, ids), _counts(shown, width - ids), strict=True):
             yield [name, *count]
         if changed:
-            yield []
-            disks = _disks(changed, width - ids)
-            for name, disk in zip(_names(changed, ids), disks, strict=True):
-                yield [name, *disk]
+            yield from _disk_lines(changed, width, ids)
     if (more := len(preview.brokers) - len(shown)) > 0:
         yield [Piece(f"and {more:,} more that do not change", "dim")]
     yield change_legend()
@@ -272,12 +269,15 @@ def _disks_of(preview: PlanPreview, width: int, rows: int) -> Iterator[Line]:
     most = sorted(changed, key=lambda each: -(each.bytes_in or 0) - (each.bytes_out or 0))[:rows]
     shown = sorted(most, key=lambda each: each.broker)
     ids = max(len("broker"), *(len(str(each.broker)) for each in shown))
-    yield []
-    disks = _disks(shown, width - ids)
-    for name, disk in zip(_names(shown, ids), disks, strict=True):
-        yield [name, *disk]
+    yield from _disk_lines(shown, width, ids)
     if more := len(changed) - len(shown):
         yield [Piece(f"and {more:,} more that copy less", "dim")]
+
+
+def _disk_lines(shares: Sequence[BrokerPreview], width: int, ids: int) -> Iterator[Line]:
+    yield []
+    for name, disk in zip(_names(shares, ids), _disks(shares, width - ids), strict=True):
+        yield [name, *disk]
 
 
 def _shown(shares: Sequence[BrokerPreview]) -> Sequence[BrokerPreview]:
