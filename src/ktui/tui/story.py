@@ -22,7 +22,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.polling import Overview
+from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.frame import BoxScreen

@@ -31,7 +31,7 @@ from ktui.progress.timeline import (
 )
 from ktui.speed.answer import Span
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
-from ktui.tui.poll.polling import ClusterOutage
+from ktui.tui.poll import ClusterOutage
 from ktui.tui.widgets.services import Services, ShowsProgress
 
 S = TypeVar("S", bound=Screen[None])

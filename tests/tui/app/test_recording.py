@@ -29,7 +29,7 @@ from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.app.simulated import RehearsalApp
-from ktui.tui.poll.polling import Polling
+from ktui.tui.poll import Polling
 from ktui.tui.replay.walk import Survey
 from support.cli.call_ktui import NamedCluster
 from support.simulated.moving_clusters import ONTO_4, TWIN, a_cluster, played, rehearsal_of

@@ -17,7 +17,7 @@ from ktui.rehearsal.twins import RehearsedTwin, rehearse
 from ktui.simulated import layout
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.poll.polling import load_history, merge_history
+from ktui.tui.poll import load_history, merge_history
 from support.recordings.drained_recordings import MB, driven
 from support.recordings.recordings import files_of
 from support.simulated.moving_clusters import ONTO_4, TWIN, a_cluster, rehearsal_of

@@ -24,7 +24,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Event, Progress
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.draw.cells import pieces_width
-from ktui.tui.poll.polling import Polling, unite
+from ktui.tui.poll import Polling, unite
 from ktui.tui.screens.event_list import (
     EventChoice,
     EventFilter,

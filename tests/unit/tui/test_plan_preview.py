@@ -21,7 +21,7 @@ from ktui.planning.intents.registry import WrongField
 from ktui.progress.summary import Totals
 from ktui.tui.draw.bars import change_bar
 from ktui.tui.draw.cells import pieces_width
-from ktui.tui.poll.polling import Overview
+from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.launchers import BadCommand
 from ktui.tui.run_view.plan_request import SOURCES, PlanRequest, parse_plan_words

@@ -26,7 +26,7 @@ from ktui.progress.summary import Inflow
 from ktui.progress.timeline import Progress
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
 from ktui.tui.draw.cells import Piece
-from ktui.tui.poll.polling import STALE_S, StaleThrottles
+from ktui.tui.poll import STALE_S, StaleThrottles
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line

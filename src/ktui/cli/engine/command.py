@@ -15,7 +15,7 @@ import click
 from ktui.cli.context.claim import ClusterHold, OwnerChoice, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
-from ktui.cli.engine.listeners import RunMetrics, RunNotices
+from ktui.cli.engine.listeners import AfterPoll, RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -86,20 +86,6 @@ class SameClusterSource(SourceWrapper):
                 f"{self._cluster_id}. Nothing is sent"
             )
         return observation
-
-
-class HeartbeatSource(SourceWrapper):
-    """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs."""
-
-    def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
-        super().__init__(source)
-        self._heartbeat = heartbeat
-
-    async def poll(self, interest: Interest) -> Observation:
-        try:
-            return await super().poll(interest)
-        finally:
-            self._heartbeat.beat()
 
 
 def _leaving(_context: click.Context, _option: click.Parameter, when: str | None) -> Leaving | None:
@@ -241,8 +227,9 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             run,
             journal,
             metrics.through(
-                HeartbeatSource(
-                    kept.through(recorded.through(source)), Heartbeat(state.run(run.name))
+                # shows that this process runs
+                AfterPoll(
+                    kept.through(recorded.through(source)), Heartbeat(state.run(run.name)).beat
                 ),
                 lambda: engine.timelines,
             ),

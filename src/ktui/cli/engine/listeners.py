@@ -44,14 +44,12 @@ class RunNotices(AbstractContextManager["RunNotices", None]):
         self._command = EventCommand(command) if command else None
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
-        """Hand on the notices of events that were just journalled."""
         if self._command is None or self._run is None:
             return
         for notice in self._filter.take(entries):
             self._command.send(notice_json(self._run, notice))
 
     def failures(self) -> list[EventCommandFailed]:
-        """Return the failures of the command since the last call."""
         failures = [] if self._command is None else self._command.failures()
         return [EventCommandFailed(reason=reason) for reason in failures]
 
@@ -102,12 +100,10 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
     def through(
         self, source: ObservationSource, timelines: Callable[[], Timelines]
     ) -> ObservationSource:
-        """Return a source that writes the metrics after a poll.
-
-        Args:
-            timelines: returns the timelines of the polls so far.
-        """
-        return source if self._path is None else _MetricsSource(source, self, timelines)
+        """Return a source that writes the metrics after a poll, by the timelines so far."""
+        if self._path is None:
+            return source
+        return AfterPoll(source, lambda: self.write_if_due(timelines()))
 
     def write_if_due(self, timelines: Timelines) -> None:
         """Write the metrics after a poll, unless they were written just now."""
@@ -155,7 +151,6 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
         self._writing = writing
 
     def _replace(self, path: Path, content: bytes) -> None:
-        """Replace the file; a problem is logged once, and the run goes on."""
         try:
             write_output(path, content, mode=_MODE)
         except OSError as error:
@@ -167,15 +162,15 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
         self._problem = problem
 
 
-class _MetricsSource(SourceWrapper):
-    def __init__(
-        self, source: ObservationSource, metrics: RunMetrics, timelines: Callable[[], Timelines]
-    ) -> None:
+class AfterPoll(SourceWrapper):
+    """Does something after each poll, whatever came of that."""
+
+    def __init__(self, source: ObservationSource, act: Callable[[], None]) -> None:
         super().__init__(source)
-        self._metrics, self._timelines = metrics, timelines
+        self._act = act
 
     async def poll(self, interest: Interest) -> Observation:
         try:
             return await super().poll(interest)
         finally:
-            self._metrics.write_if_due(self._timelines())
+            self._act()

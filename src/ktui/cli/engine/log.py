@@ -31,13 +31,7 @@ class LogFile(logging.StreamHandler[TextIO]):
     """Writes one line for each record, in UTC; a repeated line is written once, with its count.
 
     The standard output and error of the process are the log. So no message of a library or the
-    interpreter is lost. A rotation points both to the new file.
-
-    Args:
-        path: the path of the log.
-        stream: the stream to write to; standard error by default.
-        outputs: the file descriptors that a rotation points to the new log.
-        most_bytes: the size in bytes at which the log is rotated.
+    interpreter is lost. A rotation, at `most_bytes`, points both (`outputs`) to the new file.
     """
 
     def __init__(
@@ -61,7 +55,6 @@ class LogFile(logging.StreamHandler[TextIO]):
         self.setFormatter(form)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, unless it repeats the one before."""
         message = (record.levelno, record.getMessage())
         if message == self._last:
             self._again, self._count = record, self._count + 1
@@ -72,12 +65,10 @@ class LogFile(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def close(self) -> None:
-        """Write how often the last line was repeated, and close the log."""
         self._write_repeats()
         super().close()
 
     def _write_repeats(self) -> None:
-        """Write how often the last line was repeated, with the time of the last repeat."""
         if self._again is not None:
             times = "once" if self._count == 1 else f"{self._count:,} times"
             words = f"repeated {times}: {self._again.getMessage()}"
@@ -170,7 +161,6 @@ class JournalWait:
         """Why the process must end, even during a wait; None while it need not."""
 
     def begins(self, why: str) -> None:
-        """Log that nothing happens until the journal is free."""
         log.warning(
             "%s. ktui decides and sends nothing until the journal is free. Find the process that "
             "has the file open: a ktui stopped in a write, or sqlite3",
@@ -183,7 +173,6 @@ class JournalWait:
             raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
 
     def ends(self, waited_s: float) -> None:
-        """Log that the run continues."""
         log.warning("the journal is free again after %s. The run continues", as_duration(waited_s))
 
 
@@ -194,7 +183,6 @@ class EngineLog:
         self._run = run
 
     def write(self, entries: Iterable[events.JournalEntry]) -> None:
-        """Log events that were just written to the journal."""
         written = [entry.event for entry in entries]
         begun = [event for event in written if isinstance(event, events.StepBegun)]
         if begun:

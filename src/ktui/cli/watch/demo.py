@@ -86,10 +86,6 @@ class UnhurriedClock:
         await self._clock.sleep(max(seconds, self._clock.speed / ENGINE_POLLS))
 
 
-def _nothing() -> None:
-    """Request nothing from a run."""
-
-
 class SimulatedEngines:
     """Runs engines as tasks of this process; each owns its run as a separate process would."""
 
@@ -155,7 +151,7 @@ class SimulatedEngines:
         return folder
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
-        self.launch(run, ask or _nothing)
+        self.launch(run, ask)
 
     async def cancel_foreign(
         self, moves: Collection[ListedReassignment]
@@ -165,18 +161,18 @@ class SimulatedEngines:
 
     @property
     def brokers(self) -> BrokerAccess:
-        """Reads and cordons brokers."""
         return BrokerAccess(self._cluster.reader(), self._clock, self._ports)
 
     @asynccontextmanager
     async def _ports(self) -> AsyncIterator[ClusterPorts]:
         yield ClusterPorts(self._cluster.reader(), self._cluster.writer())
 
-    def launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
+    def launch(self, folder: RunDir, ask: Callable[[], None] | None = None) -> None:
         """Start the engine of a run that has been made, after `ask` has written its commands."""
         ownership = own_run(folder)
         try:
-            ask()
+            if ask is not None:
+                ask()
             journal = Journal.recover(folder.journal, self._clock)
         except BaseException:
             ownership.release()
@@ -221,17 +217,14 @@ class SimulatedEngines:
         source: ObservationSource,
         timelines: Callable[[], Mapping[TopicPartition, Timeline]],
     ) -> ObservationSource:
-        """Return the source through which the engine of a run polls."""
         del run, timelines
         return source
 
     async def execute(self, engine: Engine, run: Run, owned: Owned) -> None:
-        """Let an engine carry its run on until it leaves it."""
         del run
         await engine.execute(owned)
 
     async def aclose(self) -> None:
-        """Stop every engine; the runs stay unfinished."""
         for engine in self._engines:
             engine.leave("the view was closed")
         for task in self._tasks:

@@ -49,7 +49,7 @@ from ktui.tui.app.terminal import (
 from ktui.tui.app.view_commands import Abilities, ViewCommands
 from ktui.tui.draw.paint import GreyFilter
 from ktui.tui.draw.themes import DEFAULT, FEW_COLOURS, LoadedThemes, role_defaults, theme_problems
-from ktui.tui.poll.polling import (
+from ktui.tui.poll import (
     ClusterOutage,
     DownBrokers,
     Overview,

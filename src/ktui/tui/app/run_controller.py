@@ -25,7 +25,7 @@ from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.app.controller import Controller
 from ktui.tui.app.terminal import Alerts
-from ktui.tui.poll.polling import load_history
+from ktui.tui.poll import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.cancel_choice import foreign_moves

@@ -21,7 +21,7 @@ from ktui.cluster.text import clean
 from ktui.progress.timeline import Progress
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.polling import Polled, PollLoop
+from ktui.tui.poll import Polled, PollLoop
 from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices

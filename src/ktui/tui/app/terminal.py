@@ -22,7 +22,7 @@ from ktui.execution.run.text import event_sentence
 from ktui.quantities import as_count
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.themes import LoadedThemes, load_themes, theme_paths
-from ktui.tui.poll.polling import Overview
+from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
 
 _KINDS = (NoticeKind.STALL, NoticeKind.FAILURE, NoticeKind.OUTAGE, NoticeKind.END)

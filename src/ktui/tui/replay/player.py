@@ -18,7 +18,7 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.recording.replay_tape import RecordedPeriod, ReplayClock, Tape
 from ktui.rehearsal.branch.compare import BranchPoint
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.polling import Overview, PollLoop, overview
+from ktui.tui.poll import Overview, PollLoop, overview
 from ktui.tui.replay.walk import RunStage, Survey, SurveyMark, Walk
 
 

@@ -22,7 +22,7 @@ from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run
 from ktui.progress.summary import BrokerLoad, broker_loads
 from ktui.progress.timeline import Event, Progress
-from ktui.tui.poll.polling import ClusterOutage, Overview
+from ktui.tui.poll import ClusterOutage, Overview
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 
 

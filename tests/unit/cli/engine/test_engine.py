@@ -19,14 +19,13 @@ import pytest
 
 from ktui.cli.engine import listeners as metrics
 from ktui.cli.engine.command import (
-    HeartbeatSource,
     SameClusterSource,
     leave_on_signals,
     read_run,
     reject_stale_commands,
 )
 from ktui.cli.engine.command import command as engine_command
-from ktui.cli.engine.listeners import EVERY_S, RunMetrics, RunNotices
+from ktui.cli.engine.listeners import EVERY_S, AfterPoll, RunMetrics, RunNotices
 from ktui.cli.engine.log import EngineLog, JournalWait, LogFile, WarningReader
 from ktui.cli.process.launch import Launch
 from ktui.cluster.observer import Interest, Observer
@@ -116,7 +115,7 @@ async def test_another_cluster_at_the_same_address_ends_the_engine_before_it_sen
 async def test_each_poll_is_noted_even_one_that_finds_the_wrong_cluster(tmp_path: Path) -> None:
     run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
-    source = HeartbeatSource(SameClusterSource(observer, "elsewhere"), Heartbeat(run))
+    source = AfterPoll(SameClusterSource(observer, "elsewhere"), Heartbeat(run).beat)
     assert last_poll_at(run) is None
 
     with pytest.raises(RunProblem):

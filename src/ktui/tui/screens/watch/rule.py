@@ -27,7 +27,7 @@ from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.polling import ClusterOutage
+from ktui.tui.poll import ClusterOutage
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.watch.columns import (

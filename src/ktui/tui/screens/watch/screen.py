@@ -21,7 +21,7 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.polling import Freshness, ended_long_ago, missing_topics, unite
+from ktui.tui.poll import Freshness, ended_long_ago, missing_topics, unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.copy import choose_copy
