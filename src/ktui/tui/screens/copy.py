@@ -78,7 +78,7 @@ async def copy_text(app: App[Any], text: str) -> None:
 class SelectScreen(BoxScreen[None]):
     """Shows a text to select from with the mouse."""
 
-    CSS = "SelectScreen > .box { max-height: 80%; padding: 0; }"
+    CSS = "SelectScreen > .box { max-height: 80%; padding: 0 1; border: round $primary; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape,q", "dismiss", "close", "Close the text"),
     ]

@@ -77,17 +77,6 @@ class TextScreen(TitledScreen[ResultT]):
 class RowTable(DataTable[Text]):
     """One row each; only cells that change are drawn again, and the cursor stays on its row."""
 
-    DEFAULT_CSS = """
-    RowTable {
-        height: 1fr; background: $background; background-tint: $background 0%; scrollbar-size: 1 1;
-        &:focus { background-tint: $background 0%; }
-        & > .datatable--header { background: $background; color: $header; text-style: none; }
-        & > .datatable--header-hover { background: $background; color: $foreground; }
-        & > .datatable--cursor { background: $cursor; text-style: none; }
-        & > .datatable--hover, & > .datatable--fixed { background: $background; }
-    }
-    """
-
     def __init__(self) -> None:
         super().__init__(cursor_type="row", header_height=1)
         self.cursor_foreground_priority = "renderable"
@@ -157,15 +146,25 @@ class RowTable(DataTable[Text]):
 class TableScreen(TitledScreen[None]):
     """Shows a table, and below it a panel about the row under the cursor."""
 
-    DEFAULT_CSS = """
+    CSS = """
     TableScreen {
         & > .empty { padding: 1 2; color: $dim; }
+        & > RowTable {
+            height: 1fr; background: $background; background-tint: $background 0%;
+            scrollbar-size: 1 1;
+            &:focus { background-tint: $background 0%; }
+            & > .datatable--header { background: $background; color: $header; text-style: none; }
+            & > .datatable--header-hover { background: $background; color: $foreground; }
+            & > .datatable--cursor { background: $cursor; text-style: none; }
+            & > .datatable--hover, & > .datatable--fixed { background: $background; }
+        }
         & > VerticalScroll {
             height: auto; max-height: 40%; border-top: solid $rule; padding: 0 1 0 2;
             border-title-color: $foreground;
         }
     }
     """
+    SCOPED_CSS = False  # its rules are for the screens made of it
     AUTO_FOCUS = "RowTable"
     TABLE: ClassVar[type[RowTable]]
 
