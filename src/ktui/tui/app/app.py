@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -122,6 +121,8 @@ class KtuiApp(App[None], Services):
     ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar = {Commands}
     BINDINGS: ClassVar[list[BindingType]] = list(APP_BINDINGS)
+    run_controller: RunController
+    broker_controller: BrokerController
 
     def __init__(  # noqa: PLR0913 - the options of the command line, each by its name
         self,
@@ -423,12 +424,6 @@ class KtuiApp(App[None], Services):
     def helps(self, action: str) -> bool:
         return self._abilities.helps(action)
 
-    def pause_partition(self, tp: TopicPartition | None) -> None:
-        self.run_controller.pause_partition(tp)
-
-    def write_note(self) -> None:
-        self.run_controller.write_note()
-
     def attach_to(self, folder: RunDir) -> None:
         self.run_catalog.attach_to(folder)
 
@@ -542,19 +537,6 @@ class KtuiApp(App[None], Services):
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
-
-    @property
-    def proven_empty(self) -> Mapping[int, datetime]:
-        return self.broker_controller.proven_empty
-
-    def prove_empty(self, broker: int) -> None:
-        self.broker_controller.prove_empty(broker)
-
-    async def show_broker_status(self, broker: int) -> None:
-        await self.broker_controller.show_status(broker)
-
-    async def manage_broker(self, broker: int) -> None:
-        await self.broker_controller.manage(broker)
 
     def filter_by_broker(self, broker: int) -> None:
         self.watch_screen.filter_by(f"broker:{broker}")

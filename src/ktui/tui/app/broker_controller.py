@@ -28,6 +28,7 @@ from ktui.tui.screens.brokers.status import (
     ManageBrokerScreen,
     broker_choice,
 )
+from ktui.tui.widgets.services import BrokerActs
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -43,7 +44,7 @@ _EFFECTS = {
 }
 
 
-class BrokerController(Controller):
+class BrokerController(Controller, BrokerActs):
     """Reads one broker, opens the plans for it, and changes its cordon and its part of the run."""
 
     def __init__(self, app: KtuiApp, access: BrokerAccess | None) -> None:

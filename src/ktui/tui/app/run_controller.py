@@ -32,7 +32,7 @@ from ktui.tui.run_view.cancel_choice import foreign_moves
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.widgets.services import ShowsRun, services
+from ktui.tui.widgets.services import RunActs, ShowsRun, services
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _OTHERS_EVERY_S = 5.0  # seconds between two reads of the journals of other runs
 
 
-class RunController(Controller):
+class RunController(Controller, RunActs):
     """Follows one run, sends commands to its engine, and reports the answers."""
 
     def __init__(self, app: KtuiApp, clock: Clock, alerts: Alerts) -> None:

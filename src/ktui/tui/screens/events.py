@@ -459,7 +459,7 @@ class EventsScreen(TitledScreen[None]):
         self._close(event.input)
 
     def action_note(self) -> None:
-        services(self).write_note()
+        services(self).run_controller.write_note()
 
     def action_export(self) -> None:
         events = list(self.shown)

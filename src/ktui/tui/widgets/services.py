@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -62,11 +63,39 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     badge: str = ""  # the kind of view, where it is not live on a real cluster: "SIMULATED x10"
 
 
+class RunActs:
+    """What the app does to the run that it follows."""
+
+    def pause_partition(self, tp: TopicPartition | None) -> None:
+        """Pause a partition of the run, or continue it."""
+
+    def write_note(self) -> None:
+        """Write a note on the run."""
+
+
+class BrokerActs:
+    """What the app does to a broker, and has proven of some."""
+
+    proven_empty: Mapping[int, datetime] = MappingProxyType({})
+
+    def prove_empty(self, broker: int) -> None:
+        """Prove that a broker is empty of which nothing is counted; `proven_empty` then has it."""
+
+    async def show_status(self, broker: int) -> None:
+        """Show what a broker holds, and what keeps it."""
+
+    async def manage(self, broker: int) -> None:
+        """Ask what is to be done to a broker, and do that."""
+
+
 class Services:
     """The app's state and actions for its screens and widgets.
 
     The defaults are those of an app without a cluster and without a run.
     """
+
+    run_controller = RunActs()
+    broker_controller = BrokerActs()
 
     @property
     def progress(self) -> Progress:
@@ -150,27 +179,8 @@ class Services:
         del tp, step
         return None
 
-    @property
-    def proven_empty(self) -> Mapping[int, datetime]:
-        return {}
-
-    def prove_empty(self, broker: int) -> None:
-        """Prove that a broker is empty of which nothing is counted; `proven_empty` then has it."""
-
-    async def show_broker_status(self, broker: int) -> None:
-        """Show what a broker holds, and what keeps it."""
-
-    async def manage_broker(self, broker: int) -> None:
-        """Ask what is to be done to a broker, and do that."""
-
     def filter_by_broker(self, broker: int) -> None:
         """Show only the partitions that involve a broker."""
-
-    def pause_partition(self, tp: TopicPartition | None) -> None:
-        """Pause a partition of the run, or continue it."""
-
-    def write_note(self) -> None:
-        """Write a note on the run that the view follows."""
 
     def attach_to(self, folder: RunDir) -> None:
         """Follow a run, and show it."""

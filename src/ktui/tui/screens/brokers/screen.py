@@ -147,12 +147,12 @@ class BrokersScreen(TableScreen):
         progress = services(self).progress
         if progress.last is None:
             return
-        empty = services(self).proven_empty
+        empty = services(self).broker_controller.proven_empty
         self._views = broker_views(progress.last, services(self).broker_loads, empty)
         if self.is_mounted:
             self.draw()
             if (broker := self.selected) is not None:
-                services(self).prove_empty(broker)
+                services(self).broker_controller.prove_empty(broker)
 
     @property
     def selected(self) -> int | None:
@@ -169,11 +169,11 @@ class BrokersScreen(TableScreen):
 
     async def action_broker_status(self) -> None:
         if self.selected is not None:
-            await services(self).show_broker_status(self.selected)
+            await services(self).broker_controller.show_status(self.selected)
 
     async def action_manage_broker(self) -> None:
         if self.selected is not None:
-            await services(self).manage_broker(self.selected)
+            await services(self).broker_controller.manage(self.selected)
 
     def action_first(self) -> None:
         self.table.move_cursor(row=0)

@@ -295,7 +295,8 @@ def status_lines(status: BrokerStatus, at: datetime, width: int) -> Iterator[Con
         yield Content("")
         shown = topics[:MOST_TOPICS]
         figures_of = table_lines(map(_in_pieces, TOPIC_COLUMNS[1:-1]), shown)
-        room = width - pieces_width(figures_of[0]) - len(_INDENT)
+        # the last two cells are for the scroll bar
+        room = width - 2 - pieces_width(figures_of[0]) - len(_INDENT)
         names = ["topic", *(topic.topic for topic in shown)]
         for number, (name, cells) in enumerate(zip(names, figures_of, strict=True)):
             first = Piece(f"{cut(name, '', room)}{_INDENT}", "" if number else "header")

@@ -403,7 +403,7 @@ class WatchScreen(Screen[None]):
             )
 
     def action_pause_partition(self) -> None:
-        services(self).pause_partition(self.partition_list.cursor)
+        services(self).run_controller.pause_partition(self.partition_list.cursor)
 
     def _switch_view(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics
