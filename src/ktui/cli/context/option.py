@@ -63,6 +63,17 @@ def add_option(
     return click.option(*names, metavar=value or None, help=purpose, **how)
 
 
+def all_of(*options: Callable[[Verb[Any]], Verb[Any]]) -> Callable[[F], F]:
+    """Return what adds options to a verb, in this order."""
+
+    def add(verb: F) -> F:
+        for option in reversed(options):
+            verb = option(verb)
+        return verb
+
+    return add
+
+
 class Grouped:
     """Options, also groups of them, that a verb gets as one argument: `make(**options)`."""
 
@@ -82,10 +93,7 @@ class Grouped:
             given = {name: values.pop(name) for name in self._options}
             return verb(**values, **{self._argument: self._make(**given)})
 
-        decorated: Verb[R] = with_argument
-        for option in reversed([*self._options.values()]):
-            decorated = option(decorated)
-        return decorated
+        return all_of(*self._options.values())(with_argument)
 
     def without(self, *names: str) -> Grouped:
         """Return the group but for options of these names, also in the groups within it."""

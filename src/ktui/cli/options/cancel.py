@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ktui.cli.context.claim import take_over_option
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import add_option, all_of
 from ktui.cli.options import common
 from ktui.execution.run.states import CancelKind
 from ktui.ops.cancel import CancelRequest
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 REMOVE_CANCEL = "--remove-cancel"
 _KINDS = ("--stop", "--rollback", "--trim")
 
-_OPTIONS = (
+cancel_options = all_of(
     add_option("--stop", "Cancel what is in flight (KIP-455), and submit no further steps."),
     add_option(
         "--rollback", "Restore the original replicas, their order and their leader (KIP-236)."
@@ -37,13 +34,6 @@ _OPTIONS = (
     add_option("--dry-run", "Show what would be done, and change nothing."),
     take_over_option,
 )
-
-
-def cancel_options(function: F) -> F:
-    """Add the options for the kind of cancel and its scope."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def read_cancel_request(values: dict[str, Any]) -> CancelRequest | None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from ktui import __version__
 from ktui.cli.context.config import load_config
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import add_option, all_of
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem, Unreadable, read_input
@@ -25,8 +23,6 @@ from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.redact import Redaction
 from ktui.recording.writing import seal
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _DAY_S = 86_400.0
 """Only sessions that have ended can be pruned, so a recorder does not write one forever."""
@@ -37,20 +33,17 @@ run_recorded_option = add_option(
     default=None,
 )
 
-_TO = add_option(
-    "--to DIR",
-    "Folder for the recording. Default: in the state directory.",
-    type=click.Path(path_type=Path, file_okay=False),
+recording_options = all_of(
+    add_option(
+        "--to DIR",
+        "Folder for the recording. Default: in the state directory.",
+        type=click.Path(path_type=Path, file_okay=False),
+    ),
+    add_option(
+        "--redact",
+        "Hide names of topics, hosts, users and the like, so that you can share the recording.",
+    ),
 )
-_REDACT = add_option(
-    "--redact",
-    "Hide names of topics, hosts, users and the like, so that you can share the recording.",
-)
-
-
-def recording_options(function: F) -> F:
-    """Add the options of a recording: to and redact."""
-    return _TO(_REDACT(function))
 
 
 def recorded_in_words(recorder: Recorder, polls: int | None = None) -> str:

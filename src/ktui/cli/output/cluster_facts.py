@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,12 +12,10 @@ from ktui.cli.context.claim import ClaimRequest, owner_findings
 from ktui.cli.options.common import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.launch import NewRun
 from ktui.execution.host.ownership import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.preview import FactReader
-from ktui.ops.start import CheckedRun, check_run
-from ktui.planning.check.findings import TO_START, Finding, FindingKind, NeededPermission, Severity
+from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:  # verbs about runs only ask about gates, and load no client
     from ktui.cli.context.cluster import Cluster
@@ -93,18 +90,4 @@ def fact_reader(
         cluster=cluster.name,
         permits=cluster,
         standing=None if standing is None else find,
-    )
-
-
-def check_planned_run(
-    cluster: Cluster,
-    new: NewRun,
-    state: StateDir,
-    standing: Standing | None,
-    now: datetime,
-    need: NeededPermission = TO_START,
-) -> CheckedRun:
-    """Check a planned run against its cluster; see `ops.start.check_run`."""
-    return cluster.ask(
-        lambda reader: check_run(new, fact_reader(cluster, reader, state, standing), now, need)
     )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import add_option, all_of
 from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
@@ -41,9 +41,7 @@ from ktui.quantities import as_count
 from ktui.recording.segments import wall_ms
 from ktui.units import Seconds, parse_quantity
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS = (
+derived_options = all_of(
     add_option(
         "--grid FILE",
         "A YAML file with the limits and throttles to simulate recorded runs with; by default "
@@ -64,13 +62,7 @@ _OPTIONS = (
         "Keep new insights in the lake only, and do not replace those of the live view.",
     ),
 )
-
-
-def derived_options(function: F) -> F:
-    """Add the options; `read_derived_options` reads their values."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""`read_derived_options` reads their values."""
 
 
 def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:

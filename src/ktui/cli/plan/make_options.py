@@ -22,9 +22,10 @@ from ktui.cli.options.common import given_options, json_option, state_option
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, check_planned_run, options_of_names
+from ktui.cli.output.cluster_facts import Standing, fact_reader, options_of_names
 from ktui.cli.plan.from_run import output_option
 from ktui.execution.host.state_dir import StateDir
+from ktui.ops.start import check_run
 from ktui.pacing.limits import INTERNAL
 from ktui.planning.check.findings import TO_CHECK, Allowances, Option
 from ktui.planning.intents.layout import Layout, without_rack
@@ -59,7 +60,11 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
             names=self.choice._asdict(),
             claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
         )
-        checked = check_planned_run(cluster, new, self.state, standing, self.now, TO_CHECK)
+        checked = cluster.ask(
+            lambda reader: check_run(
+                new, fact_reader(cluster, reader, self.state, standing), self.now, TO_CHECK
+            )
+        )
         shown = checked.previewed()
         if not steps:
             return shown
@@ -194,7 +199,7 @@ def _bound(name: str) -> tuple[str, Callable[[Verb[Any]], Verb[Any]]]:
     return name, add_option(f"{option} {metavar}".strip(), words, name, **how)
 
 
-_WISHES = Grouped("wishes", Wishes, {INTERNAL: _INTERNAL, **dict(map(_bound, COMMON))})
+_WISHES = Grouped("wishes", Wishes, {**dict(map(_bound, COMMON)), INTERNAL: _INTERNAL})
 _WANTED = Grouped(
     "wanted",
     MakeOptions,

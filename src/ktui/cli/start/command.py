@@ -34,7 +34,7 @@ from ktui.cli.options.run import (
     until_option,
 )
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, check_planned_run
+from ktui.cli.output.cluster_facts import Standing, fact_reader
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import finding_lines, report
 from ktui.cli.process.launch import Launch, launch_new_run
@@ -44,7 +44,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name
 from ktui.execution.run.options import NO_SCHEDULE, Schedule, local_minute
 from ktui.execution.run.text import replica_list_text, schedule_text
-from ktui.ops.start import CheckedRun
+from ktui.ops.start import CheckedRun, check_run
 from ktui.pacing.situation import Decision
 from ktui.planning.check.findings import Allowances
 from ktui.preview.preview import PlanPreview
@@ -188,7 +188,10 @@ def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
     )
     # a start that follows finds out by itself what stands against it
     found = standing if how.dry_run else None
-    return check_planned_run(target.cluster, new, how.state, found, how.now)
+    cluster = target.cluster
+    return cluster.ask(
+        lambda reader: check_run(new, fact_reader(cluster, reader, how.state, found), how.now)
+    )
 
 
 def show_dry_run(checked: CheckedRun, *, json: bool) -> NoReturn:
