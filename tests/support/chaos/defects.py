@@ -201,9 +201,9 @@ DEFECTS = (
     Defect(
         "two dead runs resumed in turn",
         "the rate of one run stays on a broker for good, as what stood there before the other",
-        "catalog.check_one_throttle keeps the order in which runs touch a broker's rate",
+        "catalog.refuse_second_throttle keeps the order in which runs touch a broker's rate",
         stories.two_dead_runs_are_resumed_in_turn,
-        (catalog, "_stands_in_the_way", lambda *_, **__: False),
+        (catalog, "refuse_second_throttle", lambda *_, **__: None),
     ),
     Defect(
         "a run whose folder is gone",
