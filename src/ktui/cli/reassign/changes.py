@@ -25,9 +25,9 @@ from ktui.execution.engine.leaving import Leaving
 from ktui.execution.host.ownership import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.reassign import cancel as cancels
-from ktui.ops.reassign.execute import Execution, Request, describe, read_before
+from ktui.ops.reassign.execute import Execution, describe, read_before
 from ktui.ops.reassign.log_dirs import IGNORES_ROOM, read_dirs
-from ktui.ops.reassign.runs import RunsPlace
+from ktui.ops.reassign.runs import Request, RunsPlace
 from ktui.ops.reassign.throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.ops.reassign.tool import (
     ReassignmentFile,

@@ -23,7 +23,7 @@ from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run
 from ktui.ops.reassign.cancel import cancel_listed
 from ktui.ops.reassign.log_dirs import LogDirThrottle, begin_moves, check_moves, known_dirs
-from ktui.ops.reassign.runs import RunsPlace, Submission, check_not_live, submit
+from ktui.ops.reassign.runs import Request, RunsPlace, check_not_live, submit
 from ktui.ops.reassign.throttles import lists_without_room
 from ktui.ops.reassign.tool import (
     EXISTING_REASSIGNMENT,
@@ -36,16 +36,14 @@ from ktui.ops.reassign.tool import (
     UNKNOWN_PARTITIONS,
     UNKNOWN_TOPIC,
     ActionFailed,
-    ReassignmentFile,
     ReassignProblem,
     assignment_json,
     errors_text,
     in_order,
     line,
 )
-from ktui.pacing.limits import Limits
 from ktui.planning.plan import PartitionTarget, Plan, join_some
-from ktui.planning.throttle_rates import KB, ThrottleRates
+from ktui.planning.throttle_rates import KB
 from ktui.preview.throttle_findings import slower_than_a_fetch
 from ktui.quantities import as_count
 
@@ -68,21 +66,6 @@ async def describe_all(reader: ClusterReader, topics: Collection[str]) -> Topics
     for topic in in_order(answer.absent):
         raise ReassignProblem(line(UNKNOWN_TOPIC, [topic]))
     return answer
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What --execute is to do."""
-
-    file: ReassignmentFile
-    plan_name: str
-    limits: Limits
-    rates: ThrottleRates
-    dir_rate: int  # bytes a second between the log dirs of a broker; below 0 for none
-    poll_s: float
-    timeout_s: float  # for moves between log dirs to begin
-    additional: bool
-    same_factor: bool
-    full_dirs: bool  # whether replicas move also to log dirs without room for them
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -240,17 +223,9 @@ class Execution:
         cancelled: Collection[TopicPartition],
     ) -> dict[TopicPartition, str]:
         """Submit, and say what was cancelled for it if that fails."""
-        request = self._request
         rows = (PartitionTarget(tp.topic, tp.partition, each) for tp, each in going.items())
-        submission = Submission(
-            plan=Plan(tuple(rows)),
-            plan_name=request.plan_name,
-            limits=request.limits,
-            throttle=request.rates,
-            poll_s=request.poll_s,
-        )
         try:
-            return submit(self._place, submission, left)
+            return submit(self._place, self._request, Plan(tuple(rows)), left)
         except RunProblem:
             if cancelled:
                 names = join_some(cancelled)

@@ -32,7 +32,9 @@ from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, RunOp
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
+from ktui.ops.reassign.tool import ReassignmentFile
 from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan, join_some
 from ktui.planning.throttle_rates import ThrottleRates
@@ -172,17 +174,24 @@ NOT_HOSTED = "This server does not host this topic-partition."
 UNANSWERED = "Kafka did not answer: it may have started, or may start yet. See: ktui list"
 
 
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and how it is submitted."""
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What --execute is to do."""
 
-    plan: Plan
+    file: ReassignmentFile
     plan_name: str
     limits: Limits
-    throttle: ThrottleRates
+    rates: ThrottleRates
+    dir_rate: int  # bytes a second between the log dirs of a broker; below 0 for none
     poll_s: float
+    timeout_s: float  # for moves between log dirs to begin
+    additional: bool
+    same_factor: bool
+    full_dirs: bool  # whether replicas move also to log dirs without room for them
 
 
-def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[TopicPartition, str]:
+def submit(
+    place: RunsPlace, request: Request, plan: Plan, left: Run | None
+) -> dict[TopicPartition, str]:
     """Submit a plan; return once all is submitted, and the engine has left.
 
     Args:
@@ -192,59 +201,63 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     Returns:
         Why Kafka refused partitions, or why they could not be submitted.
     """
-    run = _submit_in_new_run(place, submission) if left is None else _join(place, submission, left)
+    seen = place.act(lambda ports: take_snapshot(ports.reader, plan, None))
+    if left is None:
+        run = _submit_in_new_run(place, request, plan, seen)
+    else:
+        run = _join(place, request, plan, seen, left)
     listed = place.act(lambda ports: ports.reader.list_reassignments())
-    refused = not_taken(run, submission.plan, listed)
+    refused = not_taken(run, plan, listed)
     if waiting := [tp for tp in refused if tp in run.tracks and waits(run.tracks[tp])]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
         RunClient(place.state.run(run.name)).ask(stop)
     return refused
 
 
-def _submit_in_new_run(place: RunsPlace, submission: Submission) -> Run:
-    seen = place.act(lambda ports: take_snapshot(ports.reader, submission.plan, None))
+def _submit_in_new_run(
+    place: RunsPlace, request: Request, plan: Plan, seen: ClusterSnapshot
+) -> Run:
     name = place.state.free_name(f"reassign-{SystemClock().now().astimezone():%Y%m%d-%H%M%S}")
     options = RunOptions(
         on_foreign_change=OnForeignChange.REPLAN,
-        throttle=submission.throttle,
+        throttle=request.rates,
         throttle_leaders=True,
         on_foreign_throttle=OnForeignThrottle.GO_ON,
-        poll_s=submission.poll_s,
+        poll_s=request.poll_s,
         record=False,
     )
     first = first_events(
-        submission.plan,
+        plan,
         seen,
-        submission.limits,
+        request.limits,
         options,
         cluster_id=place.cluster_id,
-        plan_name=submission.plan_name,
+        plan_name=request.plan_name,
         connection=place.names,
     )
-    wait_until_left(place.start_new(name, Leaving.SUBMITTED, first), _limit_s(submission))
+    wait_until_left(place.start_new(name, Leaving.SUBMITTED, first), _limit_s(request))
     return RunClient(place.state.run(name)).read().run
 
 
-def _join(place: RunsPlace, submission: Submission, left: Run) -> Run:
-    plan, limits = submission.plan, submission.limits
-    seen = place.act(lambda ports: take_snapshot(ports.reader, plan, None))
+def _join(place: RunsPlace, request: Request, plan: Plan, seen: ClusterSnapshot, left: Run) -> Run:
+    limits, rates = request.limits, request.rates
     planned = tuple(planned_partitions(plan, seen))
     commands: list[Command] = [
-        *([SetThrottle(submission.throttle)] if submission.throttle else []),
+        *([SetThrottle(rates)] if rates else []),
         SetLimits({"partitions": limits.partitions, "mode": limits.mode.value}),
-        Add(submission.plan_name, hash_plan(plan), planned, OnConflict.RETARGET),
+        Add(request.plan_name, hash_plan(plan), planned, OnConflict.RETARGET),
     ]
 
     def check() -> None:
         place.check_gate()
-        if submission.throttle:
+        if rates:
             check_one_throttle(place.state, place.cluster_id, left.name)
 
-    return place.carry_on(left.name, Leaving.SUBMITTED, commands, _limit_s(submission), check)
+    return place.carry_on(left.name, Leaving.SUBMITTED, commands, _limit_s(request), check)
 
 
-def _limit_s(submission: Submission) -> float:
-    return ENDS_S if submission.limits.partitions is None else math.inf
+def _limit_s(request: Request) -> float:
+    return ENDS_S if request.limits.partitions is None else math.inf
 
 
 def not_taken(

@@ -400,8 +400,8 @@ def test_a_plan_that_the_lists_cannot_hold_is_refused_before_anything_is_sent(
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     submitted: list[object] = []
 
-    def submit(_place: object, submission: object, _left: object) -> dict[object, str]:
-        submitted.append(submission)
+    def submit(_place: object, _request: object, plan: object, _left: object) -> dict[object, str]:
+        submitted.append(plan)
         return {}
 
     monkeypatch.setattr("ktui.ops.reassign.execute.submit", submit)
