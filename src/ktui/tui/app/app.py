@@ -183,7 +183,7 @@ class KtuiApp(App[None], Services):
             pane=DetailPane(),
             filter_text=filter_text,
         )
-        self._abilities = Abilities(self)
+        self.abilities = Abilities(self)
         self._interval_s = poll_interval_s
         self._tls_unverified = tls_unverified
         self._recorder = recorder
@@ -414,15 +414,6 @@ class KtuiApp(App[None], Services):
     @property
     def marked(self) -> Collection[TopicPartition]:
         return self.watch_screen.partition_list.marked
-
-    def works(self, action: str) -> bool:
-        return self._abilities.works(action)
-
-    def words_of_key(self, action: str, words: str) -> str:
-        return self._abilities.words_of_key(action, words)
-
-    def helps(self, action: str) -> bool:
-        return self._abilities.helps(action)
 
     def attach_to(self, folder: RunDir) -> None:
         self.run_catalog.attach_to(folder)

@@ -23,6 +23,7 @@ from ktui.tui.screens.command_line import Action, last_word
 from ktui.tui.screens.watch.columns import SORTS, Ordering
 from ktui.tui.screens.watch.filter import BadFilter, RowFilter
 from ktui.tui.screens.watch.rule import View
+from ktui.tui.widgets.services import KeyAbilities
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -235,7 +236,7 @@ def _one_of(what: str, word: str, known: Sequence[str]) -> None:
         raise BadCommand(f"there is no {what} {word!r}. Use {' or '.join(known)}")
 
 
-class Abilities:
+class Abilities(KeyAbilities):
     """Judges actions by the run, the permission and the cursor.
 
     An action that can do nothing keeps its key, and says why when it is pressed.

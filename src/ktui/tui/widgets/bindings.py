@@ -273,7 +273,7 @@ def live_keys(screen: Screen[Any]) -> list[LiveKey]:
     helping = [
         each
         for each in ([] if status is None else helps(status))
-        if each.action in bound and bound[each.action].enabled and app.helps(each.action)
+        if each.action in bound and bound[each.action].enabled and app.abilities.helps(each.action)
     ]
     helped = {each.action for each in helping}
     return [
@@ -285,11 +285,11 @@ def live_keys(screen: Screen[Any]) -> list[LiveKey]:
         *(
             LiveKey(
                 screen.app.get_key_display(active.binding),
-                app.words_of_key(action, active.binding.description),
+                app.abilities.words_of_key(action, active.binding.description),
                 active,
             )
             for action, active in shown.items()
-            if action not in helped and app.works(action)
+            if action not in helped and app.abilities.works(action)
         ),
     ]
 

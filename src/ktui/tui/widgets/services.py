@@ -63,6 +63,21 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     badge: str = ""  # the kind of view, where it is not live on a real cluster: "SIMULATED x10"
 
 
+class KeyAbilities:
+    """Which keys can do something now; without an app, all of them."""
+
+    def works(self, action: str) -> bool:
+        del action
+        return True
+
+    def words_of_key(self, action: str, words: str) -> str:
+        del action
+        return words
+
+    def helps(self, action: str) -> bool:
+        return self.works(action)
+
+
 class RunActs:
     """What the app does to the run that it follows."""
 
@@ -94,6 +109,7 @@ class Services:
     The defaults are those of an app without a cluster and without a run.
     """
 
+    abilities = KeyAbilities()
     run_controller = RunActs()
     broker_controller = BrokerActs()
 
@@ -125,17 +141,6 @@ class Services:
     @property
     def keys_left_out_first(self) -> tuple[str, ...] | None:
         return None
-
-    def works(self, action: str) -> bool:
-        del action
-        return True
-
-    def words_of_key(self, action: str, words: str) -> str:
-        del action
-        return words
-
-    def helps(self, action: str) -> bool:
-        return self.works(action)
 
     def report_own_error(self, worker: Worker[Any]) -> None:
         """Report a defect in what a worker did; the view keeps running."""

@@ -100,8 +100,8 @@ class PartitionDetail:
 
     def _cancel_key(self, of_run: RunDetail | None) -> str:
         if of_run is not None and of_run.track.step is not None:
-            return "c" if self._app.works("cancel") else ""
-        return "X" if self._app.works("cancel_foreign") else ""
+            return "c" if self._app.abilities.works("cancel") else ""
+        return "X" if self._app.abilities.works("cancel_foreign") else ""
 
     @property
     def _vanished(self) -> bool:
