@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Self
 
@@ -19,10 +20,13 @@ class Means(enum.Flag):
     NOT_IN_SYNC = enum.auto()  # the winner of an election is not in sync: a moment later it may be
     NOT_YET = enum.auto()  # a broker has not heard of it yet: ask again before it counts
     NO_COORDINATOR = enum.auto()  # ask again, later or on another broker: nothing was done
+    FINAL = enum.auto()  # the same request would be refused again: its step fails at once
     NOT_MEMBER = enum.auto()  # not in the group, or the membership has changed since
 
 
 _NOTHING = Means(0)
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+ADDING = "add"  # partitions to a topic; other kinds of request are those of a run: alter, elect
 
 
 class KafkaError(enum.StrEnum):
@@ -30,12 +34,14 @@ class KafkaError(enum.StrEnum):
 
     number: int
     means: Means
-    adding: str
+    helps: Mapping[str, str]  # what to do about it, by the kind of request
 
-    def __new__(cls, name: str, number: int, means: Means = _NOTHING, adding: str = "") -> Self:
+    def __new__(
+        cls, name: str, number: int, means: Means = _NOTHING, helps: Mapping[str, str] = _NO_WORDS
+    ) -> Self:
         error = str.__new__(cls, name)
         error._value_ = name
-        error.number, error.means, error.adding = number, means, adding
+        error.number, error.means, error.helps = number, means, helps
         return error
 
     UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR", -1, Means.UNDECIDED
@@ -68,8 +74,8 @@ class KafkaError(enum.StrEnum):
     INVALID_REQUEST = "INVALID_REQUEST", 42
     POLICY_VIOLATION = (
         "POLICY_VIOLATION", 44, _NOTHING,
-        ("Kafka adds at most 10,000 in one request, and a cluster may allow fewer: repeat the "
-         "command with a lower --partitions"),
+        {ADDING: "Kafka adds at most 10,000 in one request, and a cluster may allow fewer: repeat "
+                 "the command with a lower --partitions"},
     )  # fmt: skip
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 53, Means.DENIED
@@ -84,7 +90,7 @@ class KafkaError(enum.StrEnum):
     ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED", 84, Means.IN_FORCE
     NO_REASSIGNMENT_IN_PROGRESS = "NO_REASSIGNMENT_IN_PROGRESS", 85, Means.IN_FORCE
     THROTTLING_QUOTA_EXCEEDED = (
-        "THROTTLING_QUOTA_EXCEEDED", 89, _NOTHING, "Then repeat the command"
+        "THROTTLING_QUOTA_EXCEEDED", 89, _NOTHING, {ADDING: "Then repeat the command"}
     )  # fmt: skip
     UNKNOWN_TOPIC_ID = "UNKNOWN_TOPIC_ID", 100, Means.ABSENT
     BROKER_ID_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED", 102, Means.ABSENT
@@ -107,3 +113,10 @@ def means(code: int | str | None, *what: Means) -> bool:
     """Whether one of these follows from an error, by its number or name."""
     error = error_of(code)
     return error is not None and any(each in error.means for each in what)
+
+
+def what_helps(code: int | str | None, request: str) -> str:
+    """Return what to do about an error of a kind of request, as a sentence to add; or nothing."""
+    error = error_of(code)
+    helps = "" if error is None else error.helps.get(request, "")
+    return f". {helps}" if helps else ""

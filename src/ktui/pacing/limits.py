@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ktui.pacing.situation import Demand, Place
+from ktui.pacing.situation import At, Demand, Place
 from ktui.quantities import as_bytes, as_count, as_size
 from ktui.units import Size, parse_quantity
 
@@ -55,19 +55,6 @@ class InternalOrder(enum.StrEnum):
     NONE = "none"
 
 
-class At(enum.Enum):
-    """What a limit is counted on."""
-
-    __hash__ = object.__hash__  # a forecast asks 500 times; that of enum.Enum is Python code
-
-    PARTITION = "each partition"
-    CLUSTER = "the cluster"
-    RECEIVER = "each broker that adds a replica"
-    LEADER = "each broker that sends one"
-    RACK = "each rack in which one is added"
-    REQUEST = "each request"
-
-
 class Full(msgspec.Struct, frozen=True):
     """A limit that leaves no room for a step."""
 
@@ -94,6 +81,7 @@ class FullWords(msgspec.Struct, frozen=True):
     one: str = ""  # where that many may, unless the limit is the broker's own
     now: str = "{are}"  # what those in use do; `{are}` and `{have}` agree with the number
     short: str = " in use"  # what follows the numbers in a cell
+    where: str = ""  # the word before the place
 
     def cell(self, letter: str, full: Full, figure: Callable[[int], str]) -> str:
         foreign = f", {full.others:,} foreign" if full.others else ""
@@ -121,8 +109,9 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     kip: str = ""
     default: str = ""
     """The default of a new run, for the help."""
-    at: tuple[At, ...]
-    costs: Callable[[Demand], Iterable[tuple[Place, int]]] | None = None
+    at: tuple[At, ...] = ()
+    """The places on each of which it is counted; none for the cluster, a partition, a request."""
+    costs: Costs | None = None
     """What a step in flight takes, and where; None for P, K and limits of one partition."""
     in_bytes: bool = False
     """Full once so many bytes are in use: the last may exceed it."""
@@ -139,10 +128,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """Whether naming it leaves out W's default."""
     full: FullWords | None = None
 
-    @property
-    def per_place(self) -> bool:
-        """Whether it is counted on each of several brokers, or their like."""
-        return not {At.PARTITION, At.CLUSTER, At.REQUEST}.intersection(self.at)
+    def in_use(self, most: int, place: Place) -> str:
+        """Return how much is in use where it is most: `2 on broker 3`."""
+        where = self.full.where if self.full is not None else ""
+        figure = self.figure(most)
+        return f"{figure} {where} {place}" if most and where else figure
 
     def figure(self, value: int) -> str:
         return as_bytes(value) if self.in_bytes else f"{value:,}"
@@ -154,9 +144,15 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return cell, self.full.sentence(self.letter, full, size)
 
 
-def _bytes_at_brokers(of: Demand) -> Iterable[tuple[Place, int]]:
-    received = [(broker, of.weight) for broker in of.brokers]
-    return received if of.leader is None else [(of.leader, of.adds * of.weight), *received]
+Costs = Callable[[Demand], Sequence[tuple[Place, int]]]
+
+
+_LEADER, _RECEIVER, _RACK = (kind.value for kind in At)  # bare, as the costs are asked for often
+
+
+def _bytes_at_brokers(of: Demand) -> Sequence[tuple[Place, int]]:
+    leader, received = of.places[_LEADER], [(b, of.weight) for b in of.places[_RECEIVER]]
+    return [(leader[0], of.adds * of.weight), *received] if leader else received
 
 
 USUAL_BYTES = 32 * 1024 * 1024  # W by default
@@ -169,13 +165,11 @@ NUMBERS: Mapping[str, Limit] = {
         meaning="replicas of one partition added at once",
         kip="reassignment.parallel.replica.count",
         default="1",
-        at=(At.PARTITION,),
     ),
     "partitions": Limit(
         letter="P",
         meaning="partitions begun but not ended",
         kip="reassignment.parallel.partition.count",
-        at=(At.CLUSTER,),
         bounds_copies=True,
         replaces_default=True,
     ),
@@ -183,7 +177,6 @@ NUMBERS: Mapping[str, Limit] = {
         letter="L",
         meaning="leader movements in flight",
         kip="reassignment.parallel.leader.movements",
-        at=(At.CLUSTER,),
         costs=lambda of: ((None, 1),) if of.moves_leader else (),
         binds_urgent=True,
         full=FullWords("Its next step moves its leader", "leader movement", "be in flight"),
@@ -192,7 +185,6 @@ NUMBERS: Mapping[str, Limit] = {
         letter="M",
         meaning="replicas being added in the cluster",
         kip="reassignment.max.concurrent.replica.movements",
-        at=(At.CLUSTER,),
         costs=lambda of: ((None, of.adds),) if of.adds else (),
         counts_others=True,
         may_exceed=True,
@@ -204,7 +196,7 @@ NUMBERS: Mapping[str, Limit] = {
         letter="B",
         meaning="replicas being added on one broker",
         at=(At.RECEIVER,),
-        costs=lambda of: [(broker, 1) for broker in of.brokers],
+        costs=lambda of: [(broker, 1) for broker in of.places[_RECEIVER]],
         counts_others=True,
         binds_urgent=True,
         bounds_copies=True,
@@ -216,13 +208,14 @@ NUMBERS: Mapping[str, Limit] = {
             one=" on one broker",
             now="{are} there",
             short=", broker {at}",
+            where="on broker",
         ),
     ),
     "per-leader": Limit(
         letter="S",
         meaning="replicas being copied from one leader",
         at=(At.LEADER,),
-        costs=lambda of: ((of.leader, of.adds),) if of.leader is not None else (),
+        costs=lambda of: ((at[0], of.adds),) if (at := of.places[_LEADER]) else (),
         counts_others=True,
         may_exceed=True,
         bounds_copies=True,
@@ -232,13 +225,13 @@ NUMBERS: Mapping[str, Limit] = {
             "be copied",
             one=" from one leader",
             short=", leader {at}",
+            where="on broker",
         ),
     ),
     "cuts-per-minute": Limit(
         letter="K",
         meaning="steps a minute that raise a leader epoch, as cuts do",
         default=str(USUAL_CUTS),
-        at=(At.CLUSTER,),
         full=FullWords(
             "Its next step raises its leader epoch",
             "step",
@@ -250,7 +243,6 @@ NUMBERS: Mapping[str, Limit] = {
     "bytes-in-flight": Limit(
         letter="V",
         meaning="bytes being copied in the cluster",
-        at=(At.CLUSTER,),
         costs=lambda of: ((None, of.adds * of.weight),) if of.adds else (),
         in_bytes=True,
         bounds_copies=True,
@@ -273,13 +265,14 @@ NUMBERS: Mapping[str, Limit] = {
             one=" at one broker",
             now="are there",
             short=", broker {at}",
+            where="at",
         ),
     ),
     "per-rack": Limit(
         letter="Z",
         meaning="partitions with a replica being added in one rack",
         at=(At.RACK,),
-        costs=lambda of: [(rack, 1) for rack in of.racks],
+        costs=lambda of: [(rack, 1) for rack in of.places[_RACK]],
         counts_others=True,
         bounds_copies=True,
         full=FullWords(
@@ -288,19 +281,18 @@ NUMBERS: Mapping[str, Limit] = {
             "be adding",
             one=" in one rack",
             short=", rack {at}",
+            where="in rack",
         ),
     ),
     "extra-replicas": Limit(
         letter="E",
         meaning="replicas beyond a partition's final number",
-        at=(At.PARTITION,),
         gentle_only=True,
     ),
     "cut-together": Limit(
         letter="C",
         meaning="partitions that drop replicas in one request",
         default=f"P, or up to {USUAL_CUT_TOGETHER} without P",
-        at=(At.REQUEST,),
         gentle_only=True,
     ),
 }
@@ -320,7 +312,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_broker: int | UnsetType | None = UNSET
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """The limits in force: `NUMBERS` says what each counts. None is no limit; counts are from 1."""
 
     replicas: int | None = None
@@ -357,23 +349,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_set("bytes_per_broker")
 
     @property
-    def by_receiver(self) -> bool:
-        return self._counted_at(At.RECEIVER)
-
-    @property
-    def by_leader(self) -> bool:
-        return self._counted_at(At.LEADER)
-
-    @property
-    def by_rack(self) -> bool:
-        return self._counted_at(At.RACK)
-
-    @property
-    def by_place(self) -> bool:
-        return any(limit.per_place and self.is_set(field) for field, limit in COUNTED)
-
-    def _counted_at(self, place: At) -> bool:
-        return place in _places_counted(self)
+    def counts_at(self) -> Sequence[bool]:
+        """Whether a limit is counted on each place of a kind, by its `At`."""
+        return _counted_at(self)
 
     def is_set(self, field: str) -> bool:
         if getattr(self, field) is not None:
@@ -388,9 +366,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             of.urgent,
             of.adds,
             of.raises_epoch and self.cuts_per_minute is not None,
-            of.leader if self.by_leader else None,
-            of.brokers if self.by_receiver else (),
-            of.racks if self.by_rack else (),
+            tuple([at if one else () for at, one in zip(of.places, self.counts_at, strict=True)]),
             of.among_urgent,
             coordinates,
         )
@@ -643,6 +619,7 @@ def _count(shown: str, value: object) -> int:
 
 
 @lru_cache(64)
-def _places_counted(limits: Limits) -> frozenset[At]:
+def _counted_at(limits: Limits) -> tuple[bool, ...]:
     # asked for each step that is decided on: without the cache, a third of a forecast's time
-    return frozenset(at for field, limit in COUNTED if limits.is_set(field) for at in limit.at)
+    found = {at for field, limit in COUNTED if limits.is_set(field) for at in limit.at}
+    return tuple(at in found for at in At)

@@ -41,7 +41,11 @@ Rank = tuple[Precedence, int, str, int]
 
 def first_by(order: Order, *, size: int, ahead: int) -> int:
     """Return the part of a rank by which an order sorts before topic and number; sizes in bytes."""
-    return {Order.LONG_FIRST: -ahead, Order.SIZE_DESC: -size, Order.SIZE_ASC: size}.get(order, 0)
+    if order is Order.LONG_FIRST:  # not by a dict: the hash of an enum is Python code
+        return -ahead
+    if order is Order.SIZE_DESC:
+        return -size
+    return size if order is Order.SIZE_ASC else 0
 
 
 QueuePlace = tuple[Rank, TopicPartition]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ktui.pacing.limits import COUNTED, FIELDS, At, BrokerLimits, Full, Limit, Limits
+from ktui.pacing.limits import COUNTED, FIELDS, BrokerLimits, Full, Limit, Limits
 from ktui.pacing.queue import Usage
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Demand, Move, Place, Step
+from ktui.pacing.situation import At, Demand, Move, Place, Step
 
 
 class Exceeded(msgspec.Struct, frozen=True):
@@ -148,12 +148,13 @@ class Room:
 
     def exceeded(self, demand: Demand) -> Exceeded | None:
         """Return the limit that a step's own adds exceed; without a leader, by the lowest S."""
+        leader = next(iter(demand.places[At.LEADER]), None)
         for each in self._in_force:
             if demand.urgent or not each.limit.may_exceed:
                 continue
-            known = demand.leader is not None or At.LEADER not in each.limit.at
-            place = demand.leader if At.LEADER in each.limit.at else None
-            most = each.most_at(place) if known else each.lowest
+            of_leader = At.LEADER in each.limit.at
+            place = leader if of_leader else None
+            most = each.lowest if of_leader and leader is None else each.most_at(place)
             if most is not None and demand.adds > most:
                 return Exceeded(each.field, most, place if place in each.own else None)
         return None
@@ -182,24 +183,22 @@ class _Share:
         self._used = used
         self._taken = Usage()
         self.others = others
-        self._full: dict[At, set[Place]] = {At.RECEIVER: set(), At.LEADER: set(), At.RACK: set()}
-        """The brokers and racks found to be full: a decision makes no room again."""
+        self._full: dict[At, set[Place]] = {}
+        """The places found to be full: a decision makes no room again."""
 
     def is_known_full(self, demand: Demand) -> bool:
         if demand.urgent:
             return False
-        if demand.leader in self._full[At.LEADER]:
-            return True
-        return not (
-            self._full[At.RECEIVER].isdisjoint(demand.brokers)
-            and self._full[At.RACK].isdisjoint(demand.racks)
-        )
+        for kind, full in self._full.items():  # noqa: SIM110 - asked most: a loop is quicker
+            if not full.isdisjoint(demand.places[kind]):
+                return True
+        return False
 
     def note_full(self, full: Full) -> None:
-        """Remember a full broker or rack, if it has no room for any step that adds."""
+        """Remember a full place, if it has no room for any step that adds."""
         if full.at is not None and full.used >= full.most:
-            for place in FIELDS[full.limit].at:
-                self._full[place].add(full.at)
+            for kind in FIELDS[full.limit].at:
+                self._full.setdefault(kind, set()).add(full.at)
 
     def take(self, move: Move, demand: Demand, *, begins: bool) -> None:
         self._taken.count(demand)

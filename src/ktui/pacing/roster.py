@@ -11,6 +11,7 @@ from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import Demands, Precedence, Queue, Rank, Usage, first_by, usual_precedence
 from ktui.pacing.situation import (
     NO_RACKS,
+    At,
     Blocked,
     Decision,
     Demand,
@@ -104,10 +105,11 @@ class Roster:
     def led_by(self, tp: TopicPartition, leader: int | None) -> None:
         """Charge a step in flight to its leader; while there is none, to the last known one."""
         entry, counted = self._entries[tp], self._entries[tp].counted
-        if counted is None or leader is None or not counted.adds or leader == counted.leader:
+        if counted is None or leader is None or not counted.adds:
             return
-        self.changes += 1
-        self._count(entry, msgspec.structs.replace(counted, leader=leader))
+        if counted.places[At.LEADER] != (leader,):
+            self.changes += 1
+            self._count(entry, counted.placed(At.LEADER, (leader,)))
 
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
         self._land(tp)
@@ -168,7 +170,7 @@ class Roster:
         if racks != self.racks:
             self.racks = racks
             self.changes += 1
-            if self.limits.by_rack:
+            if self.limits.counts_at[At.RACK]:
                 self._file_again()
 
     def _file_again(self) -> None:
@@ -342,11 +344,6 @@ class Roster:
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:
-    counted = (
-        limits.by_receiver,
-        limits.by_leader,
-        limits.by_rack,
-        limits.cuts_per_minute is not None,
-    )
+    counted = (limits.counts_at, limits.cuts_per_minute is not None)
     order = (limits.order, limits.internal)
     return (limits.replicas, limits.extra_replicas, limits.shape, *order, *counted)

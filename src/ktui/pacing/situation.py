@@ -221,28 +221,44 @@ Racks = Mapping[int, str]
 NO_RACKS: Racks = MappingProxyType({})
 
 
-class Demand(msgspec.Struct, frozen=True, gc=False):
+class At(enum.IntEnum):
+    """The kinds of places on each of which a limit may be counted; `demand_of` fills them."""
+
+    LEADER = 0
+    RECEIVER = 1
+    RACK = 2
+
+
+Places = tuple[tuple[Place, ...], ...]
+"""The places of a step, by their `At`; those of each kind sorted, each once."""
+NOWHERE: Places = ((),) * len(At)
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """What a step takes of the limits, and where. Steps with the same demand all fit, or none."""
 
     moves_leader: bool
     urgent: bool
     adds: int
     raises_epoch: bool = False
-    leader: int | None = None
-    brokers: Brokers = ()  # the brokers that the step adds, sorted
-    racks: tuple[str, ...] = ()  # the racks of these, where known, sorted, each once
+    places: Places = NOWHERE
     among_urgent: bool = False  # whether it counts against urgent ones only
     moves_coordinator: bool = False  # whether an internal leader moves: one at a time
     weight: int = 1  # bytes of each replica; 1 where a step asks for room
 
     @property
     def less(self) -> Demand | None:
-        """The same demand with one broker or rack less (leader first): if full, so is this."""
-        if self.leader is not None:
-            return msgspec.structs.replace(self, leader=None)
-        if self.brokers:
-            return msgspec.structs.replace(self, brokers=self.brokers[:-1])
-        return msgspec.structs.replace(self, racks=self.racks[:-1]) if self.racks else None
+        """The same demand with one place less, of the first kind: if full, so is this."""
+        for kind, places in enumerate(self.places):
+            if places:
+                return self.placed(kind, places[:-1])
+        return None
+
+    def placed(self, kind: int, places: tuple[Place, ...]) -> Demand:
+        """Return the same demand with other places of one kind."""
+        replaced = [*self.places]
+        replaced[kind] = places
+        return msgspec.structs.replace(self, places=tuple(replaced))
 
 
 def demand_of(
@@ -255,32 +271,28 @@ def demand_of(
     weight: int = 1,
 ) -> Demand:
     """Return the demand of a step of a partition, which has this leader."""
-    named = {racks[broker] for broker in step.adds if broker in racks} if racks else ()
+    places = NOWHERE
+    if step.adds:
+        named = {racks[broker] for broker in step.adds if broker in racks} if racks else ()
+        leaders = () if leader is None else (leader,)
+        places = (leaders, tuple(sorted(step.adds)), tuple(sorted(named)))  # in the order of `At`
     return Demand(
         step.moves_leader,
         step.urgent,
         len(step.adds),
         raises_epoch(step),
-        leader if step.adds else None,
-        tuple(sorted(step.adds)),
-        tuple(sorted(named)),
+        places,
         among_urgent,
         moves_coordinator(tp, step),
         weight,
     )
 
 
-def added_by_others(adding: Brokers, leader: int | None, racks: Racks) -> Demand:
+def added_by_others(
+    tp: TopicPartition, adding: Brokers, leader: int | None, racks: Racks
+) -> Demand:
     """Return what someone else's reassignment of a partition takes, as far as others count."""
-    named = {racks[broker] for broker in adding if broker in racks}
-    return Demand(
-        moves_leader=False,
-        urgent=False,
-        adds=len(adding),
-        leader=leader,
-        brokers=adding,
-        racks=tuple(named),
-    )
+    return demand_of(tp, Step(target=adding, adds=adding, drops=(), alters=True), leader, racks)
 
 
 def moves_coordinator(tp: TopicPartition, step: Step) -> bool:

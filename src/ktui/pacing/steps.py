@@ -8,7 +8,7 @@ import msgspec
 
 from ktui.cluster.partition import Brokers
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
+from ktui.pacing.situation import DONE, At, Blocked, BlockReason, Next, Situation, Step
 
 
 def in_order(now: Situation, adds: Brokers, drops: Brokers, *, first_leads: bool) -> Brokers:
@@ -348,7 +348,7 @@ def next_steps(now: Situation, limits: Limits) -> tuple[Step, ...]:
 
 def choices(now: Situation, step: Step, limits: Limits) -> tuple[Step, ...]:
     """Return a next step of a partition, and those that under B or W may replace it."""
-    chooses = limits.by_receiver and limits.shape is Shape.GENTLE
+    chooses = limits.counts_at[At.RECEIVER] and limits.shape is Shape.GENTLE
     return adding_others(now, step) if chooses else (step,)
 
 

@@ -62,7 +62,7 @@ def bundled(
 
 def go_together(sizes: Sequence[int], limits: Limits) -> bool:
     """Whether a bundle's partitions are copied at once: no limit keeps half of them waiting."""
-    if limits.by_place or limits.brokers:
+    if any(limits.counts_at) or limits.brokers:
         return False
     of_bytes, size = limits.bytes_in_flight, sum(sizes)
     large = None if of_bytes is None or not size else of_bytes * len(sizes) / size

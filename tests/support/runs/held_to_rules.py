@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.events import Answered, JournalEntry, StateEntered, StepBegun
-from ktui.execution.run.parts import cordoned_broker
+from ktui.execution.run.parts import judge_refusal
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Goal, Track, find_goal
@@ -46,7 +46,7 @@ class Rules:
         self._note_places(entries)
         for entry in entries:
             if isinstance(entry.event, Answered):
-                cordoned = cordoned_broker(entry.event)
+                cordoned = judge_refusal(entry.event).cordoned
                 self._refused_for |= set() if cordoned is None else {cordoned}
             if isinstance(entry.event, StateEntered) and self._run.seen is not None:
                 self._standing(entry.event, self._run.seen)

@@ -46,7 +46,7 @@ from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import online_brokers
 from ktui.cluster.clock import Clock, SystemClock, read_until
 from ktui.cluster.errors import ClusterError, Unsupported
-from ktui.cluster.kafka_error import error_of
+from ktui.cluster.kafka_error import ADDING, what_helps
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
 from ktui.execution.errors import RunProblem, RunRefused
@@ -180,9 +180,8 @@ class PartitionAdder(msgspec.Struct, frozen=True):
 
     def _refusal(self, result: WriteResult) -> str:
         answer = ": ".join(filter(None, (result.code, result.message.rstrip("."))))
-        error = error_of(result.code)
-        again = f". {error.adding}" if error is not None and error.adding else ""
-        return f"Kafka does not add partitions to {self.change.topic}: {answer}{again}"
+        helps = what_helps(result.code, ADDING)
+        return f"Kafka does not add partitions to {self.change.topic}: {answer}{helps}"
 
     def _lost(self, result: WriteResult) -> str:
         before = as_count(self.change.before, "partition")

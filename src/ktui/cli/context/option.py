@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from ktui.pacing.limits import CHOICES, NUMBERS
+
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 Verb = Callable[..., R]
@@ -121,9 +123,7 @@ GROUPS = {
     FIRST: """--bootstrap-server --context --name --throttle --slo --pace --replicas --partitions
         --until --dry-run""",
     WHAT: "",
-    "How much at once": """--leader-movements --replica-movements --per-broker --per-leader
-        --cuts-per-minute --bytes-in-flight --bytes-per-broker --per-rack --extra-replicas
-        --cut-together --shape --mode --order --internal""",
+    "How much at once": " ".join(f"--{option}" for option in (*NUMBERS, *CHOICES)),
     "When": "--start-at --window --while --by --within --rate",
     "Throttle": """--budget --canary --sli-command --sli-prometheus --on-foreign-throttle
         --throttle-leaders --allow-slow""",
@@ -136,7 +136,7 @@ GROUPS = {
 """The options under each heading, in the order of the help; all others stand under WHAT."""
 _PLACES = {
     option: (heading, place)
-    for heading, options in GROUPS.items()
+    for heading, options in reversed(GROUPS.items())  # FIRST has two of the limits
     for place, option in enumerate(options.split())
 }
 

@@ -1,4 +1,4 @@
-"""The text of a run's status, for people."""
+"""`ktui run status`: the status of a run in words, as JSON, and line by line."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ class StepsInFlight:
             return self._memory.keep_waiting(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._notes.pop(track.tp, None)
-            reason = failure_reason(track.refusals, step.answered)
+            reason = failure_reason(track.refusals, step.answered, step.answered.request)
             return self._memory.fail(track, reason)
         return self._end_step(track, situation, reached=False, reason="nothing came of the request")
 

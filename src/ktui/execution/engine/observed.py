@@ -101,7 +101,7 @@ class Observed:
         used = Usage()
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
-                used.count(added_by_others(state.adding, state.leader, racks))
+                used.count(added_by_others(tp, state.adding, state.leader, racks))
         return used
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:

@@ -29,10 +29,9 @@ from ktui.execution.run.events import (
     UrgencyChanged,
 )
 from ktui.execution.run.parts import (
-    MOST_TRIES,
-    cordoned_broker,
-    counts_against,
+    Outcome,
     failure_reason,
+    judge_refusal,
     missing_permission,
     refusal_text,
 )
@@ -333,23 +332,22 @@ class AnswerHandler:
         self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
     ) -> list[AnyRunEvent]:
         """Retry after a while, unless that was the last try; `request` is the first of the step."""
-        words, cordoned = refusal_text(result), cordoned_broker(result)
-        tries = track.refusals + counts_against(result)
         once = self._memory.run.limits.shape is Shape.WHOLE and track.cancel is None
-        if last_try and (tries >= MOST_TRIES or (once and (tries or cordoned is not None))):
-            return self._memory.fail(track, failure_reason(max(1, tries), result))
+        judged = judge_refusal(result, track.refusals, once=once, may_fail=last_try)
+        if judged.outcome is Outcome.FAILED:
+            return self._memory.fail(track, failure_reason(judged.tries, result, request))
         situation = self._memory.roster.situation(track.tp)
-        if cordoned is not None:
-            self._memory.cordons.refused(cordoned, now_s)
+        if judged.cordoned is not None:
+            self._memory.cordons.refused(judged.cordoned, now_s)
             situation = replace(situation, closed=self._memory.cordons.closed)
         if remains_not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
         following = self._memory.end_step(track, situation)
-        self._back_off(track.tp, result, tries, now_s)
-        again = "" if cordoned is not None else ", to be tried again"
+        self._back_off(track.tp, result, judged.tries, now_s)
+        held, words = judged.outcome is Outcome.BLOCKED, refusal_text(result)
+        again = "" if held else ", to be tried again"
         reason = f"refused{again}: {words}" if result.code else f"not sent: {words}"
         over = step_over_event(track, situation, reached=False, reason=reason)
-        held = cordoned is not None
         # it is done if it was called off before it was sent, and is back already
         if isinstance(following, Done) or (held and isinstance(following, Blocked)):
             return [over, *standing_events(track, following)]
@@ -365,7 +363,8 @@ class AnswerHandler:
     def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[AnyRunEvent]:
         if nothing_was_sent(Request.ELECT, result, track):
             return self._refused(Request.ELECT, track, result, now_s, last_try=True)
-        if track.refusals + 1 < MOST_TRIES or not counts_against(result):
+        judged = judge_refusal(result, track.refusals)
+        if judged.outcome is not Outcome.FAILED or not judged.counts:
             return []
         words = refusal_text(result)
         return self._memory.fail(track, f"its election was refused: {words}")

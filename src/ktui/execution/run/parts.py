@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
-from ktui.cluster.kafka_error import KafkaError, Means, means
+from ktui.cluster.kafka_error import KafkaError, Means, means, what_helps
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import (
@@ -19,6 +21,7 @@ from ktui.execution.run.events import (
     Paused,
     PauseOrigin,
     Planned,
+    Request,
 )
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -179,17 +182,47 @@ _CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned"
 MOST_TRIES = 5  # after so many refusals in a row, a partition is `failed`
 
 
+class Outcome(enum.Enum):
+    """What becomes of a partition's step after a refusal."""
+
+    AGAIN = "again"
+    BLOCKED = "blocked"  # its target names a cordoned broker: it waits for the end of the cordon
+    FAILED = "failed"
+
+
+class Judgement(NamedTuple):
+    """A refusal as it is judged, with the refusals of the partition in a row."""
+
+    outcome: Outcome
+    counts: bool
+    tries: int
+    cordoned: int | None
+
+
+def judge_refusal(
+    result: Answered | WriteResult, before: int = 0, *, once: bool = False, may_fail: bool = True
+) -> Judgement:
+    """Judge a refusal after `before` others in a row; `once`: whether the run asks only once."""
+    cordoned, counts = _cordoned_broker(result), counts_against(result)
+    tries = before + counts
+    over = tries >= MOST_TRIES or means(result.code, Means.FINAL)
+    if may_fail and (over or (once and (tries or cordoned is not None))):
+        return Judgement(Outcome.FAILED, counts, tries, cordoned)
+    outcome = Outcome.AGAIN if cordoned is None else Outcome.BLOCKED
+    return Judgement(outcome, counts, tries, cordoned)
+
+
 def counts_against(result: Answered | WriteResult) -> bool:
     """Whether Kafka refused it, and not ktui before it was sent."""
     if result.verdict is Verdict.UNKNOWN:
         return result.code == KafkaError.UNKNOWN_SERVER_ERROR  # the controller failed over it
     refused = result.verdict is Verdict.REFUSED and result.code is not None
-    waits = means(result.code, Means.NOT_IN_SYNC) or cordoned_broker(result) is not None
+    waits = means(result.code, Means.NOT_IN_SYNC) or _cordoned_broker(result) is not None
     denied = result.code == KafkaError.CLUSTER_AUTHORIZATION_FAILED  # no partition's own fault
     return refused and not (waits or denied)
 
 
-def cordoned_broker(result: Answered | WriteResult) -> int | None:
+def _cordoned_broker(result: Answered | WriteResult) -> int | None:
     """Return the first cordoned broker of a target that made Kafka refuse it, if any."""
     refused = result.verdict is Verdict.REFUSED
     if not refused or result.code != KafkaError.INVALID_REPLICA_ASSIGNMENT:
@@ -211,10 +244,10 @@ def missing_permission(results: Iterable[WriteResult]) -> str | None:
     return f"the permission {missing} is missing ({named}): grant it, then resume"
 
 
-def failure_reason(tries: int, result: Answered | WriteResult) -> str:
-    """Return why a partition failed: the number of tries and the last refusal."""
-    times = "" if tries == 1 else f" {tries} times"
-    return f"refused{times}: {refusal_text(result)}"
+def failure_reason(tries: int, result: Answered | WriteResult, request: Request) -> str:
+    """Return why a partition failed: the number of tries, the last refusal, and what helps."""
+    times = "" if tries <= 1 else f" {tries} times"
+    return f"refused{times}: {refusal_text(result)}{what_helps(result.code, request)}"
 
 
 def refusal_text(result: Answered | WriteResult) -> str:

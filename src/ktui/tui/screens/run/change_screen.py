@@ -336,7 +336,4 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
 def _busiest(limit: Limit, taken: Mapping[Place, int]) -> str:
     place = max(taken, key=taken.__getitem__, default=None)
     most = taken.get(place, 0)
-    if place is None or not most:
-        return limit.figure(most)
-    at = "at" if limit.in_bytes else "in rack" if isinstance(place, str) else "on broker"
-    return f"{limit.figure(most)} {at} {place}"
+    return limit.in_use(most, place)
