@@ -12,7 +12,7 @@ from ktui.progress import timeline as outcome
 from ktui.progress.flows import Flows, fold_flows
 from ktui.progress.memory import PollMemory
 from ktui.progress.move import fold_at_rest, fold_move, fold_unseen, start_timeline
-from ktui.progress.news import Alarm, EventCollector, EventSeverity
+from ktui.progress.news import Alarm, EventCollector, EventSeverity, shown
 from ktui.progress.poll import Poll
 from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
@@ -132,7 +132,11 @@ def _observed(
         state = msgspec.structs.replace(state, topic_id=before.state.topic_id)
     at_rest = before.phase is Phase.SETTLED or before.phase.ended
     if outcome.recreated(before.state, state):
-        news.report_topic_recreated(collector, moving=not at_rest)
+        lost = "" if at_rest else "; its reassignment is gone"
+        collector.add(
+            f"topic deleted and recreated under the same name{lost}",
+            EventSeverity.WARNING if at_rest else EventSeverity.TROUBLE,
+        )
         return start_timeline(state, poll, collector)
     if at_rest and not state.reassigning:
         return fold_at_rest(before, state, poll, collector)
@@ -140,7 +144,7 @@ def _observed(
     if at_rest:
         return start_timeline(state, poll, collector, before)
     if state.reassigning and outcome.completed_between(before, state):
-        news.report_completed(collector, before.target)
+        collector.add(f"completed: replicas {shown(before.target)}")
         return start_timeline(state, poll, collector, before)
     return fold_move(before, state, poll, collector)
 

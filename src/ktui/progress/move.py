@@ -10,7 +10,7 @@ from ktui.cluster.partition import PartitionState
 from ktui.progress import catchup, news, row, timeline
 from ktui.progress.catchup import LeaderLog, read_leader
 from ktui.progress.memory import Health, MoveMemory, StillClock, count_still
-from ktui.progress.news import EventCollector
+from ktui.progress.news import EventCollector, EventSeverity, shown
 from ktui.progress.poll import Poll
 from ktui.progress.row import (
     Grid,
@@ -187,7 +187,8 @@ def fold_move(
     memory = before.memory or MoveMemory()
     step = _step(before, memory, state, poll)
     if step.target != before.target:
-        news.report_retargeted(collector, before.target, step.target)
+        what = f"re-targeted: {shown(step.target)} instead of {shown(before.target)}"
+        collector.add(what, EventSeverity.WARNING)
     leader = read_leader(state, memory, poll)
     history = history_grid(before.began_s, poll.now_s)
     listed = state.reassigning
@@ -198,7 +199,8 @@ def fold_move(
         _raise_alarm(lanes, state, held, poll)
     phase = Phase.STALLED if listed and _any_stalled(lanes) else step.phase
     if phase.ended:
-        news.report_ended(collector, phase, state)
+        sentence, severity = news.ENDINGS[phase]
+        collector.add(sentence.format(now=shown(state.replicas)), severity)
     elif listed:
         _report_stalls(collector, before.lanes, lanes)
     health = memory.health
@@ -294,7 +296,8 @@ def start_timeline(
     """Start a timeline; row and events of `before` go on, and its lanes in a step of the move."""
     original, ordered = _original(state, before)
     if state.reassigning:
-        news.report_listed(collector, original, state.target, seen=poll.first)
+        verb = "under way" if poll.first else "started"
+        collector.add(f"reassignment {verb}: {shown(original)} -> {shown(state.target)}")
     leader = read_leader(state, None, poll)
     continued = before if before is not None and before.goes_on else None
     began_s = poll.now_s if continued is None else continued.began_s
@@ -379,7 +382,9 @@ def fold_at_rest(
         return _unchanged(before, poll)
     news.report_isr_and_leader(collector, before.state, state)
     if state.replicas != before.state.replicas:
-        news.report_replicas_changed(collector, before.state.replicas, state.replicas)
+        # never seen listed: a reorder, a removal, or a very fast move
+        was, now = shown(before.state.replicas), shown(state.replicas)
+        collector.add(f"replicas changed from {was} to {now} between two polls")
         if before.phase.ended:
             return start_timeline(state, poll, collector, before)
     health = news.report_health(collector, state, poll.config(state.tp), memory.health)
@@ -437,7 +442,8 @@ def fold_unseen(before: Timeline, poll: Poll, collector: EventCollector) -> Time
     if before.phase.ended:
         return _rest_extended(before, poll)
     if poll.absent(before.state):
-        news.report_topic_deleted(collector, moving=before.phase is not Phase.SETTLED)
+        moving = before.phase is not Phase.SETTLED
+        collector.add("topic deleted", EventSeverity.TROUBLE if moving else EventSeverity.WARNING)
         return None if before.phase is Phase.SETTLED else _deleted(before, poll, collector)
     return _without_metadata(before, poll, collector)
 
@@ -472,7 +478,8 @@ def _without_metadata(before: Timeline, poll: Poll, collector: EventCollector) -
     since_s = poll.now_s if memory.unseen_since_s is None else memory.unseen_since_s
     if poll.now_s - since_s > LOST_AFTER_S:
         if before.phase is not Phase.SETTLED:
-            news.report_outcome_unknown(collector)
+            what = "no longer listed, and its metadata cannot be read: outcome unknown"
+            collector.add(what, EventSeverity.WARNING)
         return None
     moving = before.phase is not Phase.SETTLED
     return msgspec.structs.replace(

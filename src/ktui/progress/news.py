@@ -153,8 +153,7 @@ _UNHEALTHY = {
 }
 _HEALTHY_AGAIN = "fully replicated again"
 
-
-_ENDINGS = {
+ENDINGS = {
     Phase.DONE: ("completed: replicas {now}", EventSeverity.NEWS),
     Phase.CANCELLED: ("cancelled: replicas {now}", EventSeverity.WARNING),
     Phase.CHANGED_ELSEWHERE: (
@@ -202,60 +201,6 @@ class EventCollector:
             self.add(_HEALTHY_AGAIN)
         now = [*self.events, *(alarm.event for alarm in self.alarms)]
         return (*earlier, *now)[-PER_TIMELINE:] if now else earlier
-
-
-def report_listed(
-    collector: EventCollector, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool
-) -> None:
-    """Report that a reassignment was found under way (`seen`), or has started."""
-    verb = "under way" if seen else "started"
-    collector.add(f"reassignment {verb}: {_list(original)} -> {_list(target)}")
-
-
-def report_retargeted(
-    collector: EventCollector, before: tuple[int, ...], now: tuple[int, ...]
-) -> None:
-    """Report that a moving partition was altered again."""
-    collector.add(f"re-targeted: {_list(now)} instead of {_list(before)}", EventSeverity.WARNING)
-
-
-def report_ended(collector: EventCollector, phase: Phase, state: PartitionState) -> None:
-    """Report the outcome of a move."""
-    sentence, severity = _ENDINGS[phase]
-    collector.add(sentence.format(now=_list(state.replicas)), severity)
-
-
-def report_completed(collector: EventCollector, target: tuple[int, ...]) -> None:
-    """Report that a move completed between two observations."""
-    collector.add(f"completed: replicas {_list(target)}")
-
-
-def report_replicas_changed(
-    collector: EventCollector, was: tuple[int, ...], now: tuple[int, ...]
-) -> None:
-    """Report a change that was never seen listed: a reorder, a removal, or a very fast move."""
-    collector.add(f"replicas changed from {_list(was)} to {_list(now)} between two polls")
-
-
-def report_topic_deleted(collector: EventCollector, *, moving: bool) -> None:
-    """Report that the partition is gone."""
-    collector.add("topic deleted", EventSeverity.TROUBLE if moving else EventSeverity.WARNING)
-
-
-def report_topic_recreated(collector: EventCollector, *, moving: bool) -> None:
-    """Report that another topic has the name now."""
-    lost = "; its reassignment is gone" if moving else ""
-    collector.add(
-        f"topic deleted and recreated under the same name{lost}",
-        EventSeverity.TROUBLE if moving else EventSeverity.WARNING,
-    )
-
-
-def report_outcome_unknown(collector: EventCollector) -> None:
-    """Report that the outcome of a move will never be known."""
-    collector.add(
-        "no longer listed, and its metadata cannot be read: outcome unknown", EventSeverity.WARNING
-    )
 
 
 def report_isr_and_leader(
@@ -392,5 +337,6 @@ def _report_trouble(events: tuple[Event, ...]) -> bool:
     return last != _HEALTHY_AGAIN
 
 
-def _list(brokers: tuple[int, ...]) -> str:
+def shown(brokers: tuple[int, ...]) -> str:
+    """Return a list of replicas as events show it."""
     return f"[{','.join(map(str, brokers))}]"

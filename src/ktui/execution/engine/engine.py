@@ -53,6 +53,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.execution.throttle.objective import Figure, ObjectiveKeeper, no_figure
+from ktui.execution.throttle.write_settings import SettingsWriter
 from ktui.insights.prior import Prior
 from ktui.planning.throttle_rates import Objective
 from ktui.progress.timeline import Timeline
@@ -169,8 +170,8 @@ class Engine:
         self._probe = NodeProbe(cluster.reader, clock)
         self._decider = Decider(run, prior, self._probe.heard)
         self._commands = CommandHandler(run, journal, self._decider, self._record, check_throttle)
-        self._throttling = ThrottleManager(
-            run,
+        settings = SettingsWriter(
+            run.throttled,
             cluster,
             source,
             clock,
@@ -178,6 +179,7 @@ class Engine:
             heard=self._probe.heard,
             guard=self._guard,
         )
+        self._throttling = ThrottleManager(run, settings, clock, self._record, self._guard)
         self._objective = ObjectiveKeeper(run, clock, figure)
         self._requests = Requests(cluster, clock, cluster_id)
         self._last_check = LastCheck(run, self._throttling, self._guard, clock)

@@ -39,43 +39,6 @@ class Patience(Protocol):
     def ends(self, waited_s: float) -> None: ...
 
 
-class LockRetries:
-    """One connection's retries, with SQLite's errors as problems and no half writes."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, path: Path, clock: Clock, patience: Patience | None
-    ) -> None:
-        self._connection = connection
-        self._path = path
-        self._clock = clock
-        self._patience = patience
-        if patience is not None:
-            connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
-
-    def do(self, what: str, work: Callable[[], T]) -> T:
-        """Retry `work` while patience lasts; `what` is for errors: "cannot be written"."""
-        began_s: float | None = None
-        while True:
-            try:
-                result = work()
-            except BaseException as error:
-                with suppress(sqlite3.Error):
-                    self._connection.rollback()
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                if self._patience is None or not file.is_lock(error):
-                    raise file.sqlite_problem(self._path, what, error) from None
-                if began_s is None:
-                    began_s = self._clock.monotonic()
-                    self._patience.begins(f"{self._path}: {file.LOCKED}")
-                self._patience.waits()
-                time.sleep(_PAUSE_S)
-            else:
-                if self._patience is not None and began_s is not None:
-                    self._patience.ends(self._clock.monotonic() - began_s)
-                return result
-
-
 _WRITTEN = "cannot be written"
 _READ = "cannot be read"
 
@@ -98,7 +61,9 @@ class Journal:
         self.path = path
         self._connection = connection
         self._clock = clock
-        self._tries = LockRetries(connection, path, clock, patience)
+        self._patience = patience
+        if patience is not None:
+            connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
         self._events = EventTable(connection, path)
         self._commands = CommandTable(connection, path)
 
@@ -153,10 +118,33 @@ class Journal:
     ) -> list[JournalEntry]:
         if not events:
             return []
-        entries = self._tries.do(_WRITTEN, write)
+        entries = self._do(_WRITTEN, write)
         with suppress(OSError):  # an older note is still true, and proves less
             write_tail_marker(self.path, self._events.written)
         return entries
+
+    def _do(self, what: str, work: Callable[[], T]) -> T:
+        """Retry `work` while patience lasts, with no half writes; `what` is for errors."""
+        began_s: float | None = None
+        while True:
+            try:
+                result = work()
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    self._connection.rollback()
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                if self._patience is None or not file.is_lock(error):
+                    raise file.sqlite_problem(self.path, what, error) from None
+                if began_s is None:
+                    began_s = self._clock.monotonic()
+                    self._patience.begins(f"{self.path}: {file.LOCKED}")
+                self._patience.waits()
+                time.sleep(_PAUSE_S)
+            else:
+                if self._patience is not None and began_s is not None:
+                    self._patience.ends(self._clock.monotonic() - began_s)
+                return result
 
     def entries(self, after: int = 0) -> Iterator[JournalEntry]:
         """Iterate over the intact events after `after`; `damage` then says what ended them."""
@@ -171,22 +159,22 @@ class Journal:
         return next(self.entries(self.last_seq() - 1), None)
 
     def ask(self, command: Command, who: str) -> int:
-        return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
+        return self._do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
     def asked(self, *, unanswered: bool = True) -> list[StoredCommand]:
-        return self._tries.do(_READ, lambda: self._commands.asked(unanswered=unanswered))
+        return self._do(_READ, lambda: self._commands.asked(unanswered=unanswered))
 
     def answer(self, number: int, answer: Answer) -> None:
-        self._tries.do(_WRITTEN, lambda: self._commands.answer(number, answer))
+        self._do(_WRITTEN, lambda: self._commands.answer(number, answer))
 
     def answer_to(self, number: int) -> StoredCommand:
-        return self._tries.do(_READ, lambda: self._commands.answer_to(number))
+        return self._do(_READ, lambda: self._commands.answer_to(number))
 
     def last_seq(self) -> int:
-        return self._tries.do(_READ, self._events.last_seq)
+        return self._do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
-        return self._tries.do(_READ, self._data_version)
+        return self._do(_READ, self._data_version)
 
     def _data_version(self) -> int:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()

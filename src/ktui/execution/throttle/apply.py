@@ -9,11 +9,9 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import ObservationSource
-from ktui.cluster.ownership import Guard, Unguarded
+from ktui.cluster.ownership import Guard
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
-    ClusterPorts,
     ConfigChange,
     ConfigOp,
     ConfigResource,
@@ -34,7 +32,6 @@ from ktui.cluster.settings import (
 from ktui.execution.run.events import BudgetShared, SettingChanged
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import (
     CopyTimelines,
     NearlyInSync,
@@ -60,23 +57,18 @@ class ThrottleManager:
     def __init__(
         self,
         run: Run,
-        ports: ClusterPorts,
-        source: ObservationSource,
+        settings: SettingsWriter,
         clock: Clock,
         record: Record,
-        *,
-        heard: LastHeard = always_heard,
-        guard: Guard | None = None,
+        guard: Guard,
     ) -> None:
         self._run = run
-        self._guard = guard or Unguarded()
+        self._guard = guard
         self._throttled = run.throttled
         self._clock = clock
         self._near = NearlyInSync(run)
         self._record = record
-        self._settings = SettingsWriter(
-            run.throttled, ports, source, clock, record, heard=heard, guard=self._guard
-        )
+        self._settings = settings
         self._unread: frozenset[ConfigResource] = frozenset()  # their lists could not be read
         self._received_s: dict[int, float] = {}  # last seen to receive copies
         self._usable: Mapping[int, float] = {}  # by brokers that cannot use their share

@@ -12,7 +12,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
 from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.observer import ObservationSource
-from ktui.cluster.ownership import Guard, Unguarded
+from ktui.cluster.ownership import Guard
 from ktui.cluster.ports import (
     ClusterPorts,
     ConfigChange,
@@ -33,7 +33,7 @@ from ktui.execution.run.events import (
     SettingsGivenUp,
 )
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
-from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
+from ktui.execution.run.unanswered import LastHeard, Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +60,11 @@ class SettingsWriter:
         clock: Clock,
         record: Record,
         *,
-        heard: LastHeard = always_heard,
-        guard: Guard | None = None,
+        heard: LastHeard,
+        guard: Guard,
     ) -> None:
         self._throttled = throttled
-        self._guard = guard or Unguarded()
+        self._guard = guard
         self._ports = ports
         self._source = source
         self._clock = clock
