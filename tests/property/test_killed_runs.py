@@ -150,7 +150,7 @@ class KilledWhileAdding(AddingStory, KilledStory):
         self._check_added(outcome)
 
     def _check_added(self, outcome: Run) -> None:
-        assert [each.added.plan for each in outcome.additions.plans] == ["more.json"]
+        assert [each.event.plan for each in outcome.additions.plans] == ["more.json"]
         for name, target in self.more.items():
             held = outcome.tracks[tp(name)].planned.target
             assert held == target or self.on_conflict is OnConflict.KEEP, name

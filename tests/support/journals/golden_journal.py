@@ -155,7 +155,7 @@ def summary(run: Run) -> dict[str, Any]:
         "limits": {k: v for k, v in msgspec.to_builtins(run.limits).items() if v and v != "none"},
         "rates": run.throttled.rates.words,
         "settings": sorted(f"{r.scope} {r.name} {key}" for r, key in run.throttled.ours),
-        "plans": [each.added.plan for each in run.additions.plans],
+        "plans": [each.event.plan for each in run.additions.plans],
         "pauses": [run.pauses.whole, sorted(run.pauses.topics), sorted(run.pauses.partitions)],
         "gates": [run.gate.shut, run.cancel_gate.shut],
         "recording": run.recording.reason,

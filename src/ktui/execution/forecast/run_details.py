@@ -28,9 +28,9 @@ from ktui.execution.host.kept import SeenPoll, replay_recording
 from ktui.execution.host.ownership import CancelGateFile, ShutGate
 from ktui.execution.host.process import last_poll_at
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import Exported, JournalEntry, OnConflict, PauseOrigin
+from ktui.execution.run.events import Added, Exported, JournalEntry, OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.parts import AddedPlan
+from ktui.execution.run.parts import Remembered
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
@@ -275,8 +275,8 @@ def run_details(
     )
 
 
-def _extra_plan(plan: AddedPlan) -> ExtraPlan:
-    added = plan.added
+def _extra_plan(plan: Remembered[Added]) -> ExtraPlan:
+    added = plan.event
     return ExtraPlan(
         at=plan.at,
         plan=added.plan,

@@ -16,9 +16,10 @@ from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.process import last_poll_at, silence
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower
-from ktui.execution.run.events import NOT_RECORDED, OpenRequest, Recording, StepGate
+from ktui.execution.run.events import NOT_RECORDED, Noted, OpenRequest, Recording, StepGate
 from ktui.execution.run.options import NO_SCHEDULE, Schedule
-from ktui.execution.run.run import ClusterLost, Note, Run
+from ktui.execution.run.parts import Remembered
+from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import CancelKind, Stage, State, count_stages
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.simulate_rest import LeastLeft
@@ -37,7 +38,7 @@ class RunNote(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
     @classmethod
-    def of(cls, note: Note) -> RunNote:
+    def of(cls, note: Remembered[Noted]) -> RunNote:
         return cls(at=note.at, who=note.event.who, text=note.event.text)
 
 

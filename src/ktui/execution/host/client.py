@@ -17,7 +17,8 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import AddNote, Answer, Command, SetLimits, SetThrottle
 from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import JournalEntry, LimitsChanged, Noted, Started, ThrottleChanged
-from ktui.execution.run.run import Change, ChangeT, Run
+from ktui.execution.run.parts import EventT, Remembered
+from ktui.execution.run.run import Run
 from ktui.execution.run.text import limit_changes_text
 from ktui.execution.run.throttle_status import foreign_rates_text
 from ktui.pacing.limits import CHOICES, NUMBERS, OF_ONE_BROKER, OF_RUN, Limits
@@ -170,7 +171,7 @@ def _write_here(client: RunClient, text: str, clock: Clock) -> None:
 class Undo(msgspec.Struct, frozen=True):
     """The command that puts back what a change has replaced, unless that was changed again."""
 
-    change: Change[LimitsChanged] | Change[ThrottleChanged]
+    change: Remembered[LimitsChanged] | Remembered[ThrottleChanged]
     command: SetLimits | SetThrottle
 
     @property
@@ -215,7 +216,7 @@ def undo_last(run: Run) -> Undo:
     return undo_throttle(run)
 
 
-def _own(run: Run, change: Change[ChangeT] | None, what: str) -> Change[ChangeT]:
+def _own(run: Run, change: Remembered[EventT] | None, what: str) -> Remembered[EventT]:
     if change is None:
         verb = "were" if what == "limits" else "was"
         raise RunRefused(

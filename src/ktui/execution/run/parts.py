@@ -6,7 +6,7 @@ import enum
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,10 +18,13 @@ from ktui.execution.run.events import (
     Answered,
     CancelAsked,
     Continued,
+    LimitsChanged,
+    Noted,
     Paused,
     PauseOrigin,
     Planned,
     Request,
+    ThrottleChanged,
 )
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -30,19 +33,23 @@ from ktui.planning.plan import join_some
 _OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 
 
-class AddedPlan(msgspec.Struct, frozen=True):
-    """An extra plan that has joined a run."""
+EventT = TypeVar("EventT", LimitsChanged, ThrottleChanged, Noted, Added)
 
-    added: Added
+
+class Remembered(msgspec.Struct, Generic[EventT], frozen=True):
+    """An event that a run remembers as it is, as an entry of the journal."""
+
+    seq: int
     at: datetime
+    event: EventT
 
 
 class ExtraPlans(msgspec.Struct):
     """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
 
-    plans: list[AddedPlan] = []
+    plans: list[Remembered[Added]] = []
     waiting: dict[TopicPartition, Track] = {}  # not queued with their new targets yet
-    coming: AddedPlan | None = None  # its partitions have not all been read
+    coming: Remembered[Added] | None = None  # its partitions have not all been read
     received: list[Planned] = []  # the partitions of it that have been read
     numbered: int = 0  # places in the run's plans that have been assigned
 
@@ -50,15 +57,15 @@ class ExtraPlans(msgspec.Struct):
         self.numbered += 1
         return self.numbered - 1
 
-    def expect(self, added: Added, at: datetime) -> None:
-        self.coming, self.received = AddedPlan(added, at), []
+    def expect(self, added: Remembered[Added]) -> None:
+        self.coming, self.received = added, []
 
     def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
         """Return the partitions that join now; an extra plan's once all of them are there."""
         if self.coming is None:
             return partitions
         self.received += partitions
-        if len(self.received) < self.coming.added.partitions:
+        if len(self.received) < self.coming.event.partitions:
             return ()
         self.plans.append(self.coming)
         whole, self.received, self.coming = self.received, [], None
@@ -88,7 +95,7 @@ class ExtraPlans(msgspec.Struct):
 
     def added_by(self, command: int) -> Added | None:
         """Return the extra plan that a command has added; None if it was not carried out."""
-        return next((each.added for each in self.plans if each.added.command == command), None)
+        return next((each.event for each in self.plans if each.event.command == command), None)
 
 
 def _retarget(track: Track) -> None:

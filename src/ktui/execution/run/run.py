@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -51,7 +50,7 @@ from ktui.execution.run.events import (
     UrgencyChanged,
 )
 from ktui.execution.run.options import NO_SCHEDULE, USUAL_POLL_S, RunOptions, Schedule
-from ktui.execution.run.parts import ExtraPlans, Pauses, counts_against
+from ktui.execution.run.parts import ExtraPlans, Pauses, Remembered, counts_against
 from ktui.execution.run.states import (
     UNWELL,
     CancelKind,
@@ -73,24 +72,6 @@ class Owner(msgspec.Struct, frozen=True):
     host: str
     user: str
     since: datetime
-
-
-class Note(msgspec.Struct, frozen=True):
-    """A note of an operator on the run."""
-
-    at: datetime
-    event: Noted
-
-
-ChangeT = TypeVar("ChangeT", LimitsChanged, ThrottleChanged)
-
-
-class Change(msgspec.Struct, Generic[ChangeT], frozen=True):
-    """A change of the limits or of the throttle, as an entry of the journal."""
-
-    seq: int
-    at: datetime
-    event: ChangeT
 
 
 class ClusterLost(msgspec.Struct, frozen=True):
@@ -128,8 +109,8 @@ class Run(msgspec.Struct, eq=False):
     limits: Limits = Limits()
     racks: dict[int, str] = {}  # as of the start
     limits_changed_at: int = 0  # the last batch before the present limits
-    limits_change: Change[LimitsChanged] | None = None  # None if they are those of the start
-    throttle_change: Change[ThrottleChanged] | None = None  # None if it is that of the start
+    limits_change: Remembered[LimitsChanged] | None = None  # None if they are those of the start
+    throttle_change: Remembered[ThrottleChanged] | None = None  # None if it is that of the start
     tracks: dict[TopicPartition, Track] = {}
     counts: Counter[State] = msgspec.field(default_factory=Counter)
     tracks_in_flight: dict[TopicPartition, Track] = {}  # the batch, in the order of its steps
@@ -143,7 +124,7 @@ class Run(msgspec.Struct, eq=False):
     cancel_gate: CancelGate = CancelGate(shut=False)
     ownership_off: bool = False  # --no-ownership: its engine does not check who owns the cluster
     recording: Recording = NOT_RECORDED
-    notes: list[Note] = []
+    notes: list[Remembered[Noted]] = []
     outage: ClusterLost | None = None
     owner: Owner | None = None
     until: datetime | None = None  # no step is submitted that is not expected to end by then
@@ -276,7 +257,7 @@ class Run(msgspec.Struct, eq=False):
                 self.throttled.set_rates(event.options.throttle)
             case LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
-                self.limits_change = Change(self.seq, at, event)
+                self.limits_change = Remembered(self.seq, at, event)
             case Paused() | Continued():
                 self.pauses.apply(event)
             case CancelAsked():
@@ -298,7 +279,7 @@ class Run(msgspec.Struct, eq=False):
             case ThrottleEvent():
                 self.throttled.apply(event)
                 if isinstance(event, ThrottleChanged):
-                    self.throttle_change = Change(self.seq, at, event)
+                    self.throttle_change = Remembered(self.seq, at, event)
             case Outage():
                 self.outage = ClusterLost(at, event.reason) if event.lost else None
             case Owned():
@@ -316,7 +297,7 @@ class Run(msgspec.Struct, eq=False):
             case Added() | Joined():
                 self._add(event, at)
             case Noted():
-                self.notes.append(Note(at, event))
+                self.notes.append(Remembered(self.seq, at, event))
             case Recovered():
                 self.damage = event.lost
             case Ended():
@@ -334,7 +315,7 @@ class Run(msgspec.Struct, eq=False):
 
     def _add(self, event: Added | Joined, at: datetime) -> None:
         if isinstance(event, Added):
-            self.additions.expect(event, at)
+            self.additions.expect(Remembered(self.seq, at, event))
             return
         for tp in event.partitions:
             track = self.tracks[tp] = self.tracks.pop(tp)  # moved behind the present ones

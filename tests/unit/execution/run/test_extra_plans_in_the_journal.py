@@ -68,7 +68,7 @@ def test_the_partitions_of_an_extra_plan_count_once_all_of_them_are_there() -> N
     assert len(run.tracks) == 6
     assert run.complete
     assert run.tracks[tp("orders-0")].then == AGAIN
-    assert [each.added.plan for each in run.additions.plans] == ["more.json"]
+    assert [each.event.plan for each in run.additions.plans] == ["more.json"]
 
 
 @pytest.mark.parametrize("parts", [(), PARTS[:1]])
