@@ -10,13 +10,12 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import USUAL_CUT_TOGETHER, Full, InternalOrder, Mode
 from ktui.pacing.queue import Precedence, Usage
-from ktui.pacing.room import NOTHING_FOREIGN, Room
+from ktui.pacing.room import NOTHING_FOREIGN, Room, WaitsToGoAlone
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import (
     Decision,
     Demand,
     Move,
-    Place,
     Situation,
     Step,
     demand_of,
@@ -246,15 +245,6 @@ class WaitsForLoneStep(msgspec.Struct, frozen=True):
     tp: TopicPartition
 
 
-class WaitsToGoAlone(msgspec.Struct, frozen=True):
-    """The step adds more than M or S allows, and goes alone once nothing else is in flight."""
-
-    adds: int
-    most: int
-    limit: str = "replica_movements"  # the limit's field in `Limits`
-    broker: Place = None  # the broker whose own limit it is; None for the run's
-
-
 class WaitsForCut(msgspec.Struct, frozen=True):
     """The partition is cut with others in one request, or once no step adds any more."""
 
@@ -325,10 +315,10 @@ def _lone_step(roster: Roster, *, among_urgent: bool) -> TopicPartition:
 
 
 def _room(roster: Roster, room: Room, demand: Demand, others: Usage) -> WaitsFor | None:
-    if exceeded := room.exceeded(demand):
+    if alone := room.exceeded(demand):
         if _nothing_in_the_way(roster, demand, others):
             return room.lacks_cuts(demand)
-        return WaitsToGoAlone(demand.adds, exceeded.most, exceeded.limit, exceeded.broker)
+        return alone
     return room.lacks(demand)
 
 

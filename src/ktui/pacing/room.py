@@ -13,12 +13,13 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import At, Demand, Move, Place, Step
 
 
-class Exceeded(msgspec.Struct, frozen=True):
-    """A limit that a step's own adds exceed: it leaves room for them at no time."""
+class WaitsToGoAlone(msgspec.Struct, frozen=True):
+    """The step adds more than M or S allows, and goes alone once nothing else is in flight."""
 
-    limit: str
+    adds: int
     most: int
-    broker: Place = None
+    limit: str = "replica_movements"  # the limit's field in `Limits`
+    broker: Place = None  # the broker whose own limit it is; None for the run's
 
 
 NOTHING_FOREIGN = Usage()
@@ -146,7 +147,7 @@ class Room:
         """Whether a step goes once nothing else moves, though it never fits: it exceeds M or S."""
         return self.exceeded(demand) is not None and self.lacks_cuts(demand) is None
 
-    def exceeded(self, demand: Demand) -> Exceeded | None:
+    def exceeded(self, demand: Demand) -> WaitsToGoAlone | None:
         """Return the limit that a step's own adds exceed; without a leader, by the lowest S."""
         leader = next(iter(demand.places[At.LEADER]), None)
         for each in self._in_force:
@@ -156,7 +157,8 @@ class Room:
             place = leader if of_leader else None
             most = each.lowest if of_leader and leader is None else each.most_at(place)
             if most is not None and demand.adds > most:
-                return Exceeded(each.field, most, place if place in each.own else None)
+                broker = place if place in each.own else None
+                return WaitsToGoAlone(demand.adds, most, each.field, broker)
         return None
 
     def taken_where_added(self, step: Step) -> tuple[int, int]:

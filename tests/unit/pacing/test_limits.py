@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.choosing import WaitsFor, WaitsToGoAlone, decide_steps, waiting_for
+from ktui.pacing.choosing import WaitsFor, decide_steps, waiting_for
 from ktui.pacing.limits import (
     NUMBERS,
     BrokerLimits,
@@ -24,7 +24,7 @@ from ktui.pacing.limits import (
     parse_limits,
 )
 from ktui.pacing.queue import Usage
-from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.pacing.room import NOTHING_FOREIGN, WaitsToGoAlone
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Decision, WantedPartition
 from ktui.pacing.steps import after

@@ -12,13 +12,12 @@ from ktui.pacing.choosing import (
     WaitsForCut,
     WaitsForLoneStep,
     WaitsForNextWave,
-    WaitsToGoAlone,
     decide_steps,
     waiting_for,
 )
 from ktui.pacing.limits import Full, Limits, Mode, Shape
 from ktui.pacing.queue import Usage
-from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.pacing.room import NOTHING_FOREIGN, WaitsToGoAlone
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import WantedPartition
 from support.runs.pacing import (

@@ -26,12 +26,11 @@ from ktui.pacing.choosing import (
     WaitsForLoneStep,
     WaitsForNextWave,
     WaitsForOthers,
-    WaitsToGoAlone,
     waiting_for,
 )
 from ktui.pacing.limits import FIELDS, Full
 from ktui.pacing.queue import Precedence, Usage
-from ktui.pacing.room import NOTHING_FOREIGN
+from ktui.pacing.room import NOTHING_FOREIGN, WaitsToGoAlone
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Decision, Racks, Situation, Step, WantedPartition
 from ktui.pacing.steps import next_steps

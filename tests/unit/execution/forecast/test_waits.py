@@ -35,9 +35,9 @@ from ktui.pacing.choosing import (
     WaitsForLoneStep,
     WaitsForNextWave,
     WaitsForOthers,
-    WaitsToGoAlone,
 )
 from ktui.pacing.limits import Full, InternalOrder, Limits
+from ktui.pacing.room import WaitsToGoAlone
 from ktui.pacing.situation import Urgency
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.speed.capacity import Capacity
