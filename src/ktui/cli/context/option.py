@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
 import click
-
-from ktui.pacing.limits import CHOICES, NUMBERS
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -118,12 +116,13 @@ class Grouped:
 
 FIRST = "Options that matter first"
 WHAT = "What to do"
+LIMITS = "How much at once"
 CONNECTION = "Connection and state"
 GROUPS = {
     FIRST: """--bootstrap-server --context --name --throttle --slo --pace --replicas --partitions
         --until --dry-run""",
     WHAT: "",
-    "How much at once": " ".join(f"--{option}" for option in (*NUMBERS, *CHOICES)),
+    LIMITS: "",
     "When": "--start-at --window --while --by --within --rate",
     "Throttle": """--budget --canary --sli-command --sli-prometheus --on-foreign-throttle
         --throttle-leaders --allow-slow""",
@@ -133,12 +132,21 @@ GROUPS = {
     CONNECTION: """--command-config --concurrent --take-over --no-ownership --yes --state-dir
         --help""",
 }
-"""The options under each heading, in the order of the help; all others stand under WHAT."""
-_PLACES = {
-    option: (heading, place)
-    for heading, options in reversed(GROUPS.items())  # FIRST has two of the limits
-    for place, option in enumerate(options.split())
-}
+"""The options under each heading, in the order of the help: under LIMITS each limit that is not
+named, and under WHAT all others."""
+
+
+@cache
+def _places() -> dict[str, tuple[str, int]]:
+    from ktui.pacing.limits import CHOICES, NUMBERS  # noqa: PLC0415 - few verbs have limits
+
+    limits = (f"--{option}" for option in (*NUMBERS, *CHOICES))
+    named = {
+        option: (heading, place)
+        for heading, options in GROUPS.items()
+        for place, option in enumerate(options.split())
+    }
+    return {option: (LIMITS, place) for place, option in enumerate(limits)} | named
 
 
 class GroupedCommand(click.Command):
@@ -148,9 +156,8 @@ class GroupedCommand(click.Command):
         groups: dict[str, list[tuple[int, tuple[str, str]]]] = {each: [] for each in GROUPS}
         for option in self.get_params(ctx):
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
-                heading, place = min(
-                    (_PLACES[each] for each in option.opts if each in _PLACES), default=(WHAT, 0)
-                )
+                places = (_places()[each] for each in option.opts if each in _places())
+                heading, place = min(places, default=(WHAT, 0))
                 groups[heading].append((place, record))
         for heading, records in groups.items():
             if records:
