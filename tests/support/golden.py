@@ -123,9 +123,9 @@ def _printed(step: str, done: Done) -> list[str]:
     printed = done.stdout
     if printed.startswith("{\n"):
         printed = _compact(json.loads(printed))
-    errors = done.stderr.splitlines()
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("Try '")]
     if done.stderr.startswith("Usage:"):
-        errors = errors[3:]  # the first ones tell how to get help
+        errors = errors[2:]  # the first ones, too, only tell how to get help
     lines = [*printed.splitlines(), *(f"! {line}" for line in errors)]
     return [f"$ {step}{code}", *(line.rstrip() for line in lines if words in line)]
 

@@ -48,4 +48,5 @@ def test_a_session_without_a_cluster_prints_what_its_file_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, golden: Golden
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ktui.cli.reassign.command.act", lambda _arguments: 0)
     golden.play(name, Folder(tmp_path), WITHOUT_CLUSTER)
