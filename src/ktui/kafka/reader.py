@@ -59,36 +59,32 @@ class KafkaReader:
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
     ) -> None:
-        self._wire = wire or Wire(connection, timeout_s=timeout_s)
-        self._timeout_s = self._wire.timeout_s
-        self._rules = RulesInForce(self._wire)
-
-    @property
-    def wire(self) -> Wire:
-        return self._wire
+        self.wire = wire or Wire(connection, timeout_s=timeout_s)
+        self._timeout_s = self.wire.timeout_s
+        self._rules = RulesInForce(self.wire)
 
     async def describe_cluster(self) -> ClusterDescription:
-        answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
+        answer = await self.wire.ask(_CLUSTER, metadata.cluster_request)
         description = metadata.cluster_description(answer)
-        self._wire.learn(description.brokers.values())
+        self.wire.learn(description.brokers.values())
         rules = await self._rules.now(description.online)
         return msgspec.structs.replace(description, **rules._asdict())
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         request = partial(reassignments.list_request, self._timeout_s)
-        return reassignments.read_reassignments(await self._wire.ask(_LIST, request))
+        return reassignments.read_reassignments(await self.wire.ask(_LIST, request))
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
         if not names:
             return TopicsAnswer({})
-        ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        ask = (await UpToDateBrokers.as_of_now(self.wire)).ask if fresh else self.wire.ask
         parts = chunks(sorted(set(names)), _TOPICS_A_REQUEST)
         return metadata.merge_answers(
             [page for part in parts async for page in self._pages(part, ask)]
         )
 
     async def scan_topics(self, *, fresh: bool = False) -> AsyncIterator[TopicsAnswer]:
-        ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        ask = (await UpToDateBrokers.as_of_now(self.wire)).ask if fresh else self.wire.ask
         async for page in self._pages((), ask):
             yield page
 
@@ -134,14 +130,14 @@ class KafkaReader:
             partial(metadata.offsets_request, chunk, timestamp, self._timeout_s)
             for chunk in chunks(partitions, _OFFSETS_A_REQUEST)
         ]
-        calls = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
+        calls = (self.wire.ask(_OFFSETS, request, broker=broker) for request in requests)
         return await asyncio.gather(*calls)
 
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
         request = partial(reassignments.log_dirs_request, partitions)
-        answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
+        answer = await self.wire.ask(_LOG_DIRS, request, broker=broker)
         if not answer.results:
             raise reassignments.error_for_empty(broker, answer.version, _LOG_DIRS)
         return reassignments.read_log_dirs(broker, answer, partitions)
@@ -151,7 +147,7 @@ class KafkaReader:
             partial(settings.topics_request, chunk)
             for chunk in chunks(sorted(set(names)), _TOPICS_A_REQUEST)
         ]
-        calls = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
+        calls = (self.wire.ask(_TOPIC_CONFIGS, request) for request in requests)
         configs: dict[str, TopicConfig] = {}
         failures: list[Failure] = []
         absent: list[str] = []
@@ -171,7 +167,7 @@ class KafkaReader:
 
     async def broker_config(self, broker: int) -> BrokerConfig:
         request = partial(settings.broker_request, broker)
-        answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
+        answer = await self.wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
         if result.error_code:
             where = f"broker {broker}"
@@ -188,7 +184,7 @@ class KafkaReader:
             return await self._share_state(broker, coordinated.share_groups(answer))
         answer, permission = await asyncio.gather(
             self._once_loaded(_TRANSACTIONS, coordinated.transactions_request, broker),
-            self._wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
+            self.wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
         )
         lacks = "" if coordinated.may_describe_all(permission) else _TRANSACTIONS.needs
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)
@@ -199,7 +195,7 @@ class KafkaReader:
         if not groups:
             return CoordinatedIds(())
         request = partial(coordinated.share_state_request, groups)
-        answer = await self._wire.ask(_SHARE_GROUPS, request, broker=broker)
+        answer = await self.wire.ask(_SHARE_GROUPS, request, broker=broker)
         for group in answer.groups:
             if group.error_code:
                 where = clean(group.group_id)
@@ -212,7 +208,7 @@ class KafkaReader:
         while True:
             try:
                 left_s = until - time.monotonic()
-                return await self._wire.ask(purpose, build, broker=broker, limit_s=left_s)
+                return await self.wire.ask(purpose, build, broker=broker, limit_s=left_s)
             except Refused as refused:
                 if refused.code != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
                     raise
@@ -226,7 +222,7 @@ class KafkaReader:
         caught_up = await self._caught_up()
         brokers = [r for r in resources if r.scope is ConfigScope.BROKER]
         topics = sorted(r for r in resources if r.scope is ConfigScope.TOPIC)
-        ask = self._wire.ask if caught_up is None else caught_up.ask
+        ask = self.wire.ask if caught_up is None else caught_up.ask
         calls = [
             *(self._broker_settings(r, names, caught_up) for r in brokers),
             *(
@@ -242,7 +238,7 @@ class KafkaReader:
 
     async def _caught_up(self) -> UpToDateBrokers | None:
         try:
-            return await UpToDateBrokers.as_of_now(self._wire)
+            return await UpToDateBrokers.as_of_now(self.wire)
         except Unsupported:
             return None
 
@@ -255,8 +251,8 @@ class KafkaReader:
                 await caught_up.wait_for(broker)
         except ClusterError as error:
             return SettingsAnswer.failed([resource], error)
-        ask = partial(self._wire.ask, _BROKER_CONFIG, broker=broker)
+        ask = partial(self.wire.ask, _BROKER_CONFIG, broker=broker)
         return await settings.read_settings(ask, [resource], names)
 
     async def aclose(self) -> None:
-        await self._wire.aclose()
+        await self.wire.aclose()

@@ -36,7 +36,7 @@ class Observed:
     ) -> None:
         self.seen = seen
         self._restarting = restarting
-        self._closed = seen.closed if closed is None else closed
+        self.closed = seen.closed if closed is None else closed
         self._asks_kafka = asks_kafka
         self.online = seen.online
         self._denied = frozenset(
@@ -46,13 +46,9 @@ class Observed:
         )
 
     @property
-    def closed(self) -> frozenset[int]:
-        return self._closed
-
-    @property
     def environment(self) -> tuple[object, ...]:
         """What situations rest on, besides a partition and the settings of its topic."""
-        return self.online, self._restarting, self._closed, self.seen.waits_for_kept
+        return self.online, self._restarting, self.closed, self.seen.waits_for_kept
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
         state = self.seen.partitions.get(tp)
@@ -73,7 +69,7 @@ class Observed:
             if track.tp.topic not in self._denied:
                 return None
             config = TopicConfig()
-        goes_to = find_goal(track, state.replicas, state.isr, state.leader, self._closed)
+        goes_to = find_goal(track, state.replicas, state.isr, state.leader, self.closed)
         return Situation(
             replicas=state.replicas,
             isr=state.isr,
@@ -82,7 +78,7 @@ class Observed:
             lead=goes_to.lead,
             online=self.online.difference(state.offline),
             restarting=self._restarting,
-            closed=frozenset() if self._asks_kafka and track.cancel is None else self._closed,
+            closed=frozenset() if self._asks_kafka and track.cancel is None else self.closed,
             min_insync_replicas=config.min_insync_replicas,
             waits_for_kept=self.seen.waits_for_kept,
             reassigning=state.reassigning,
