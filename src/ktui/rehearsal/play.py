@@ -13,7 +13,7 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine, usual_pause
-from ktui.execution.engine.leaving import when_paused
+from ktui.execution.engine.gates import when_paused
 from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.host.kept import RunRecording
 from ktui.execution.journal.journal import MemoryJournal

@@ -15,7 +15,7 @@ from ktui.cluster.ownership import Guard
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveWhen, when_paused
+from ktui.execution.engine.gates import LeaveWhen, when_paused
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
 from ktui.execution.run.first_events import first_events

@@ -29,7 +29,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import (
+from ktui.execution.engine.gates import (
     LeaveSettled,
     LeaveSubmitted,
     LeaveWhen,

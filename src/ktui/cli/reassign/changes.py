@@ -21,7 +21,7 @@ from ktui.cli.start.command import command as start
 from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
-from ktui.execution.engine.leaving import Leaving
+from ktui.execution.engine.gates import Leaving
 from ktui.execution.host.ownership import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.reassign import cancel as cancels

@@ -22,7 +22,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, WriteResult
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
-from ktui.execution.engine.leaving import ENDING_PAUSES, LeaveWhen, when_paused
+from ktui.execution.engine.gates import ENDING_PAUSES, LeaveWhen, when_paused
 from ktui.execution.engine.requests import (
     LastCheck,
     PendingRequest,

@@ -19,7 +19,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.settings import SettingKey
-from ktui.execution.engine.leaving import Leaving
+from ktui.execution.engine.gates import Leaving
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
 from ktui.execution.host.client import RunClient

@@ -30,7 +30,7 @@ from ktui.cli.engine.log import EngineLog, JournalWait, LogFile, WarningReader
 from ktui.cli.process.launch import Launch
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.leaving import Leaving
+from ktui.execution.engine.gates import Leaving
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.ownership import this_process

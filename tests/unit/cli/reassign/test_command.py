@@ -26,7 +26,7 @@ from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replic
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
 from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome
-from ktui.execution.engine.leaving import LeaveSubmitted
+from ktui.execution.engine.gates import LeaveSubmitted
 from ktui.ops.reassign.runs import UNANSWERED, not_taken
 from ktui.ops.reassign.tool import Verified, verified_log_dirs, verified_partitions
 from ktui.ops.start import CheckedRun

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from ktui.execution.engine.leaving import STUCK_S, LeaveSettled, LeaveSubmitted
+from ktui.execution.engine.gates import STUCK_S, LeaveSettled, LeaveSubmitted
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
 from ktui.execution.run.events import (
