@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from math import inf
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,11 +20,9 @@ from ktui.pacing.limits import (
     Order,
     Shape,
 )
-from ktui.pacing.queue import Usage
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import (
-    LEAST,
     Blocked,
     Decision,
     Done,
@@ -38,10 +34,10 @@ from ktui.pacing.situation import (
     raises_epoch,
 )
 from ktui.pacing.steps import after, next_step, next_steps
+from support.rule_book import Taken, full_limits, is_urgent, out_of_turn, taken_by
 from support.runs.pacing import (
     broker_limits,
-    foreign_moves,
-    most_at,
+    foreign_use,
     on_the_way,
     replica_lists,
 )
@@ -49,6 +45,7 @@ from support.runs.pacing import (
 BROKERS = range(7)
 RACKS = {broker: "abc"[broker // 2] for broker in range(6)}
 """Broker 6 has none."""
+THEIRS = TopicPartition("audit", 0)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
 MIB = 1024 * 1024
 SIZES = st.sampled_from((None, 1, MIB, 3 * MIB))
@@ -92,10 +89,6 @@ def moves_coordinator(move: Move) -> bool:
     return move.step.moves_leader and move.tp.topic == "__consumer_offsets"
 
 
-def racks_of_step(move: Move) -> set[str]:
-    return {RACKS[broker] for broker in move.step.adds if broker in RACKS}
-
-
 def below(count: int, limit: int | None) -> bool:
     return limit is None or count <= limit
 
@@ -113,6 +106,7 @@ class RunMachine(RuleBasedStateMachine):
         self.begun: set[TopicPartition] = set()
         self.waves: dict[TopicPartition, int] = {}
         self.others = NOTHING_FOREIGN
+        self.theirs: list[Taken] = []
         self.submitted = 0
         self.sizes: dict[TopicPartition, int] = {}
         self.decided: tuple[object, Decision] | None = None
@@ -154,21 +148,26 @@ class RunMachine(RuleBasedStateMachine):
     def urgent(self, partition: TopicPartition) -> bool:
         """Return whether a partition that waits goes as an urgent one."""
         now = self.situations[partition]
-        enough = max(2, now.min_insync_replicas)
-        return self.urgent_first and len(now.isr) < enough and len(now.isr) < len(now.target)
+        return self.urgent_first and is_urgent(now.isr, now.target, now.min_insync_replicas)
 
     @rule(limits=all_limits())
     def change_limits(self, limits: Limits) -> None:
         self.limits = limits
         self.roster.set_limits(limits)
 
-    @rule(others=foreign_moves(BROKERS, 3))
-    def others_move(self, others: Usage) -> None:
-        self.others = others
+    @rule(
+        adds=st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 3), max_size=2),
+        leader=st.sampled_from(BROKERS),
+    )
+    def others_move(self, adds: dict[int, int], leader: int) -> None:
+        on = [broker for broker, count in adds.items() for _ in range(count)]
+        self.theirs = [Taken(tp=THEIRS, adds=(b,), leader=leader, theirs=True) for b in on]
+        self.others = foreign_use(adds, {leader: len(on)})
+        self.others.taken["per_rack"].update(RACKS[b] for b in on if b in RACKS)
 
     @rule()
     def others_stop(self) -> None:
-        self.others = NOTHING_FOREIGN
+        self.others, self.theirs = NOTHING_FOREIGN, []
 
     @rule()
     def a_minute_passes(self) -> None:
@@ -276,9 +275,7 @@ class RunMachine(RuleBasedStateMachine):
         return self.limits.internal is not InternalOrder.NONE and moves_coordinator(move)
 
     def check_internal(self, moves: list[Move]) -> None:
-        """Check that one leader of Kafka's own partitions moves, and that these begin in turn."""
-        if any(map(self.goes_one_by_one, moves)):
-            assert sum(map(moves_coordinator, (*self.in_flight.values(), *moves))) == 1
+        """Check that partitions of Kafka's own begin in turn."""
         begin = [move for move in moves if move.tp not in self.begun and not move.among_urgent]
         own = [move.tp.topic == "__consumer_offsets" for move in begin]
         if self.limits.internal is InternalOrder.FIRST and self.limits.leader_movements is None:
@@ -289,83 +286,33 @@ class RunMachine(RuleBasedStateMachine):
                     if move.step.cut is cut
                 ]
                 assert kind == sorted(kind, reverse=True)
-        if self.limits.internal is InternalOrder.LAST and any(own):
-            others = {p for p in self.situations if p in self.roster and p.topic == "orders"}
-            waiting = others - self.begun - {move.tp for move in moves}
-            assert not [p for p in waiting if isinstance(self.next(p), Step)]
+        waiting = {*self.situations} - self.begun - {move.tp for move in moves}
+        could = [p for p in waiting if p in self.roster and isinstance(self.next(p), Step)]
+        begins = [move.tp for move in begin]
+        assert not (why := out_of_turn(self.limits, begins, going=(), waiting=could)), why
 
     def check_places(self, moves: list[Move]) -> None:
+        """Check the places that partitions keep between two steps, too."""
         ready = self.ready()
-        taken = [*self.in_flight.values()]
         places = {among: self.places(among_urgent=among) for among in (False, True)}
         for move in moves:
-            if move.tp not in ready:
-                steps = sum(each.holds_place for each in self.counted(move, taken))
-                held = self.roster.holds_place(move.tp)
-                beside = steps if held else max(steps, places[move.among_urgent])
-                assert below(beside + 1, self.limits.partitions)
+            if move.tp not in ready and not self.roster.holds_place(move.tp):
+                assert below(places[move.among_urgent] + 1, self.limits.partitions)
                 for among in {False, move.among_urgent}:
-                    places[among] += not held
-            taken.append(move)
+                    places[among] += 1
 
     def places(self, *, among_urgent: bool) -> int:
         return (self.roster.used_by_urgent if among_urgent else self.roster.used).places
 
-    def counted(self, move: Move, moves: list[Move]) -> list[Move]:
-        """Return those moves that the limits count for one: of an urgent one only such ones."""
-        return [each for each in moves if each.among_urgent or not move.among_urgent]
-
     def check_room(self, moves: list[Move]) -> None:
         """Check each move against those in flight, and those taken before it."""
-        taken = [*self.in_flight.values()]
+        beside = [*map(self.taken, self.in_flight.values()), *self.theirs]
         for move in moves:
-            counted = self.counted(move, taken)
-            others = NOTHING_FOREIGN if move.among_urgent else self.others
-            assert not any(each.alone for each in counted)
-            assert self.has_room(move, counted) or (
-                move.alone and not counted and not others.adding
-            )
-            taken.append(move)
+            assert not (full := full_limits(self.limits, self.taken(move), beside, RACKS)), full
+            beside.append(self.taken(move))
 
-    def has_room(self, move: Move, counted: list[Move]) -> bool:
-        """Whether L, B, M, S, V, W and Z let a move go beside those that they count for it."""
-        limits, adds = self.limits, move.step.adds
-        others = NOTHING_FOREIGN if move.among_urgent else self.others
-        moving = sum(each.step.moves_leader for each in counted)
-        if move.step.moves_leader and not below(moving + 1, limits.leader_movements):
-            return False
-        on, at, sent, whole = (
-            Counter(others.taken["per_broker"]),
-            Counter[int](),
-            Counter(others.taken["per_leader"]),
-            0,
-        )
-        in_racks = Counter(others.taken["per_rack"])
-        for each in counted:
-            in_racks.update(racks_of_step(each))
-            there, leader = each.step.adds, self.situations[each.tp].leader or 0
-            size = max(LEAST, self.sizes[each.tp])
-            on.update(there)
-            sent[leader] += len(there)
-            at.update({leader: size * len(there)})
-            at.update(dict.fromkeys(there, size))
-            whole += size * len(there)
-        leader = self.situations[move.tp].leader or 0
-        if not all(below(on[b] + 1, most_at(limits, "per_broker", b)) for b in adds):
-            return False
-        return (
-            not adds
-            or move.step.urgent
-            or (
-                below(on.total() + len(adds), limits.replica_movements)
-                and all(below(in_racks[r] + 1, limits.per_rack) for r in racks_of_step(move))
-                and below(sent[leader] + len(adds), most_at(limits, "per_leader", leader))
-                and whole < (limits.bytes_in_flight or inf)
-                and all(
-                    at[b] < (most_at(limits, "bytes_per_broker", b) or inf) for b in (leader, *adds)
-                )
-            )
-        )
+    def taken(self, move: Move) -> Taken:
+        return taken_by(move, self.situations[move.tp].leader, self.sizes[move.tp])
 
     def check_cuts(self, decision: Decision) -> None:
         """Check that partitions wait to be cut together, apart from those that go one by one."""
@@ -389,8 +336,9 @@ class RunMachine(RuleBasedStateMachine):
 
     def check_mode(self, moves: list[Move]) -> None:
         begins = [move for move in moves if move.tp not in self.begun]
-        if any(not move.among_urgent for move in begins) and self.limits.mode is Mode.WAVE:
-            assert not self.active()
+        usual = [move.tp for move in begins if not move.among_urgent]
+        why = out_of_turn(self.limits, usual, going=self.active(), waiting=())
+        assert not why, why
         unlimited = replace(self.limits, partitions=None, mode=Mode.ROLLING, order=Order.TOPIC)
         held_back = unlimited != Limits(
             replicas=self.limits.replicas,
@@ -426,12 +374,15 @@ class RunMachine(RuleBasedStateMachine):
         if not below(max(places, sum(m.holds_place for m in urgent)) + 1, self.limits.partitions):
             return False
         raised = self.roster.cuts_lately + sum(raises_epoch(move.step) for move in moves)
-        moving = any(map(moves_coordinator, (*self.in_flight.values(), *moves)))
-        return any(
-            self.has_room(Move(partition, step, among_urgent=True), urgent)
-            and not (moving and self.goes_one_by_one(Move(partition, step)))
-            and (not raises_epoch(step) or below(raised + 1, self.limits.cuts_per_minute))
+        beside = [self.taken(move) for move in (*self.in_flight.values(), *moves)]
+        waits = [
+            (step, self.taken(Move(partition, step, among_urgent=True)))
             for step in next_steps(self.situations[partition], self.limits)
+        ]
+        return any(
+            not full_limits(self.limits, taken, beside, RACKS)
+            and (not raises_epoch(step) or below(raised + 1, self.limits.cuts_per_minute))
+            for step, taken in waits
         )
 
     def alone(self) -> TopicPartition | None:
@@ -471,7 +422,7 @@ class RunMachine(RuleBasedStateMachine):
         """Check that the run ends once the brokers are well and nobody else moves partitions."""
         if not self.situations:
             return
-        self.others = NOTHING_FOREIGN
+        self.others_stop()
         self.all_steps_end()
         self.everything_recovers()
         for _ in range(40 * len(self.situations)):

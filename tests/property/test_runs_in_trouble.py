@@ -13,6 +13,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import SHAPES, Mode
+from support.rule_book import drops_below
 from support.runs.engine_runs import ten_seeds
 from support.runs.troubled import TROUBLES, TroubledRun, offline_reason
 from support.runs.witnessed import facts
@@ -60,9 +61,8 @@ def _check_drops(run: TroubledRun) -> None:
     """Check against the controller's record that no request left too few replicas in sync."""
     for each in run.witness.alters:
         if each.target and each.before and each.after and not each.late:
-            fewer = len(each.after.isr) < len(each.before.isr)
             least = min(run.min_isr, len(run.targets[each.tp]))
-            assert not fewer or len(each.after.isr) >= least, f"below min ISR: {each}"
+            assert not drops_below(each.before.isr, each.after.isr, least), f"below min ISR: {each}"
 
 
 def _reason_holds(run: TroubledRun, outcome: Run, track: Track) -> bool:

@@ -92,7 +92,7 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     found = await described(world.connection, topic)
     listed = await world.reader.list_reassignments()
     return [
-        *steps_against_cancels(run.events, BROKERS),
+        *steps_against_cancels(run.events),
         *otherwise_than_expected(run.run.tracks, found, listed),
     ]
 

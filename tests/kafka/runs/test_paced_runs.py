@@ -22,6 +22,7 @@ from support.kafka.acked_messages import AckedMessages
 from support.kafka.metadata_log import PartitionRecord, alters, elected, partition_records
 from support.kafka.real_runs import RealRun
 from support.kafka.slow_topic import filled_topic
+from support.rule_book import Taken, full_limits
 
 MIB = 1024 * 1024
 Replicas = tuple[int, ...]
@@ -148,9 +149,12 @@ def _assert_within_limits(
             requested = tuple(b for b in record.replicas if b not in (record.removing or ()))
             limits = in_force[tp, requested]
             assert len(record.adding) <= (limits.replicas or 99)
-            assert sum(map(len, adding.values())) <= (limits.replica_movements or 999)
-            assert sum(map(bool, adding.values())) <= (limits.partitions or 999)
-            assert tp in begun or len({tp, *begun} - added) <= (limits.partitions or 999)
+            moving = {each: more for each, more in adding.items() if more and each != tp}
+            between = set() if tp in begun else begun - added - moving.keys()
+            beside = [Taken(tp=each, adds=more, holds_place=True) for each, more in moving.items()]
+            beside += [Taken(tp=each, holds_place=True) for each in between]
+            taken = Taken(tp=tp, adds=record.adding, holds_place=True)
+            assert not full_limits(limits, taken, beside, {})
             begun.add(tp)
         elif not adding[tp] and {*targets[tp]} <= {*replicas[tp]}:
             added.add(tp)

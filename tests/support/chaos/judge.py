@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import (
@@ -19,13 +20,11 @@ from ktui.cluster.ports import (
     SettingsAnswer,
 )
 from ktui.cluster.settings import (
-    ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     SettingKey,
     broker_resource,
     parse_throttled_list,
-    throttled_entry,
     topic_resource,
 )
 from ktui.execution.run.events import (
@@ -47,12 +46,21 @@ from ktui.execution.run.events import (
     StepBegun,
 )
 from ktui.execution.run.options import OnForeignThrottle
-from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.simulated.controller.records import RecordChange, Registration
 from support.chaos.faults import ENGINE, POLL, Poll
 from support.chaos.waits import Waits
+from support.rule_book import (
+    against_cancel,
+    cancel_loses,
+    loses,
+    may_still_come,
+    not_as_begun,
+    unthrottled,
+    why_held,
+)
 from support.runs.witnessed import WitnessedRun
 from support.simulated.witness import Arrival
 
@@ -311,17 +319,17 @@ class Judge:
         known = None if last is None else last.partitions.get(tp)
         assert known is not None, f"{tp} is cancelled, and was not listed for {STALE_S} s"
         assert known.reassigning, f"{tp} is cancelled, and is not being reassigned"
-        kept = {*state.isr} - {*known.adding}
-        assert kept, f"{tp} is cancelled though nothing else was in sync: {state}"
+        moving = replace(state, adding=known.adding)
+        assert not (why := cancel_loses(moving)), f"{tp}: {why}"
 
     def _alter_leaves(self, tp: TopicPartition, target: tuple[int, ...], grounds: Grounds) -> None:
         known, state = self._read_of(tp, grounds)
-        assert not known.reassigning, f"{tp} is altered while it moves, by the last list"
         self._may_be_met(tp, target)
         track = self._run.folded.tracks[tp]
         assert track.step is not None, f"{tp} is altered without a step"
         begun = track.step.begun
-        assert state.replicas == begun.before, f"{tp} is altered from {begun.before}: {state}"
+        now = replace(state, adding=known.adding, removing=known.removing)
+        assert not (why := not_as_begun(now, begun.before)), f"{tp}: {why}"
         assert begun.replicas == target, f"{tp}: no intent for {target}"
         assert not track.step.cancelled_by_operator, f"{tp} is altered though it was cancelled"
         self._keeps_data(tp, track, target, state)
@@ -340,14 +348,13 @@ class Judge:
         self, tp: TopicPartition, track: Track, target: tuple[int, ...], state: PartitionState
     ) -> None:
         """Check an alter against the ISR that was read: if any member goes, enough stay in sync."""
-        stays, gone = {*state.isr} & {*target}, {*state.isr} - {*target}
-        adding = {*target} - {*state.replicas}
-        assert stays or adding, f"{tp} to {target}: no replica in sync stays of {state}"
+        stays = {*state.isr} & {*target} or {*target} - {*state.replicas}
+        assert stays, f"{tp} to {target}: no replica in sync stays of {state}"
         assert state.isr, f"{tp} is altered to {target} while none is in sync: {state}"
         goal = track.planned.target if track.cancel is None else track.original
         known = self._run.seen is not None and tp.topic in self._run.seen.topic_configs
         least = min(self._min_isr, len(goal)) if known else 1
-        assert not gone or len(stays | adding) >= least, f"{tp} to {target}: too few of {state}"
+        assert not (why := loses(state, target, least)), f"{tp}: {why}"
 
     @_kept
     def election_leaves(self, partitions: Collection[TopicPartition], grounds: Grounds) -> None:
@@ -380,16 +387,10 @@ class Judge:
         if (tp, track.steps) in self.departed or track.step is None:
             return
         self.departed.add((tp, track.steps))
-        assert not run.pauses.stops(tp), f"a step of {tp} leaves while it is paused"
-        shut = run.cancel_gate.shut and track.cancel is None
-        assert not shut, f"a step of {tp} leaves while the cancel gate is shut"
-        adding = {*track.step.begun.adding}
-        if track.cancel is not None:
-            assert track.cancel is not CancelKind.STOP, (
-                f"a step of {tp} leaves though it was stopped"
-            )
-            back = {*track.original} if track.cancel is CancelKind.ROLLBACK else set()
-            assert adding <= back, f"{tp} adds {adding} though an operator asked for {track.cancel}"
+        begun = track.step.begun
+        why = why_held(run, tp, adds=bool(begun.adding), decides=False)
+        why = why or against_cancel(track.cancel, begun.before, begun.replicas, track.original)
+        assert not why, f"a step of {tp} leaves: {why}"
 
     def _throttled(self, tp: TopicPartition, broker: int, grounds: Grounds) -> None:
         """Check a step that adds a replica against its promised rate, by the last read."""
@@ -406,9 +407,8 @@ class Judge:
         if options.on_foreign_throttle is OnForeignThrottle.GO_ON:
             allowed |= {throttled.foreign.get((machine, FOLLOWER_RATE), "")}
         found = rate.settings[machine].get(FOLLOWER_RATE)
-        assert found in allowed, f"{tp} onto {broker} at {found} in place of {allowed}"
         there = parse_throttled_list(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
-        assert {throttled_entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
+        assert not (why := unthrottled(tp, broker, there, found, allowed)), why
         self.requests.update(self._next)
         self._next.clear()
 
@@ -511,7 +511,7 @@ class Judge:
         # Which broker has the request of a killed engine nobody knows: see docs/runs.md.
         killed = ENGINE.get() != self._run.engines
         if self.ended is not None:
-            named = {TopicPartition(each.topic, each.partition) for each in self.ended.open}
+            named = may_still_come(self.ended)
             named |= self._moved_by_killed if killed else set()
             for tp, target in arrival.partitions.items():
                 if target == ():  # see execution/run/unanswered.py

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.settings import FOLLOWER_RATE
-from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track, find_goal
 from ktui.execution.run.unanswered import open_request_text
 from ktui.execution.throttle.apply import silent_text
 from ktui.pacing.limits import InternalOrder, Mode
-from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
+from ktui.pacing.situation import Blocked, Done, Move, Next, Situation, Step
 from ktui.pacing.steps import next_step
-from support.runs.pacing import most_at
+from support.rule_book import Taken, full_limits, is_internal, taken_by, why_held
 from support.runs.throttled import settings_in
 from support.runs.witnessed import WitnessedRun
 
@@ -39,11 +37,6 @@ class Waits:
         self._steps = [t.step.begun for t in ours.values() if t.step is not None]
         self._kept: dict[TopicPartition, Step] = {}
         """The next steps of partitions that wait for an open request: each keeps its room."""
-        self._adding = Counter(b for step in self._steps for b in step.adding)
-        self._others = Counter(
-            b for tp, known in self._controller.reassigning.items() if tp not in ours
-            for b in known.adding
-        )  # fmt: skip
 
     def unexplained(self, *, at_rest: bool) -> Iterator[tuple[TopicPartition, str]]:
         """Yield each partition that could proceed, or has no reason, with its possible step.
@@ -102,11 +95,8 @@ class Waits:
 
     def _held(self, track: Track, following: Next | None) -> bool:
         """Return whether a command or a gate holds a partition back."""
-        run = self._run.folded
         adds = isinstance(following, Step) and bool(following.adds)
-        gated = run.gate.shut and (track.cancel is None or adds)
-        gated |= run.cancel_gate.shut and track.cancel is None
-        return run.pauses.stops(track.tp) or gated
+        return bool(why_held(self._run.folded, track.tp, adds=adds))
 
     def _awaits_silent(self, track: Track) -> bool:
         """Return whether a partition's reason is a request at a broker that is gone."""
@@ -156,76 +146,34 @@ class Waits:
 
     def _limited_by_size(self, track: Track, step: Step) -> bool:
         """Return whether a step has to wait, regardless of places."""
-        flying, most = self._steps, self._run.folded.limits.leader_movements
-        if any(each.alone for each in flying):
-            return True
-        if step.moves_leader and _reached(most, _leaders(flying)):
-            return True
-        if step.moves_leader and self._internal_leader_moves(track):
-            return True
-        return bool(step.adds) and (self._too_many(step) or self._sends_too_many(track, step))
-
-    def _internal_leader_moves(self, track: Track) -> bool:
-        """Return whether the leader of another of Kafka's own partitions moves, for one of them."""
-        if self._run.folded.limits.internal is InternalOrder.NONE or not _internal(track.tp):
-            return False
-        return any(each.moves_leader and _internal(each.tp) for each in self._steps)
+        beside = [taken_by(each.move, self._leader(each.tp)) for each in self._steps]
+        beside += [
+            taken_by(Move(tp, each, holds_place=False), self._leader(tp))
+            for tp, each in self._kept.items()
+            if each is not step
+        ]
+        beside += [
+            Taken(tp=tp, adds=known.adding, leader=known.leader, theirs=True)
+            for tp, known in self._controller.reassigning.items()
+            if tp not in self._run.folded.tracks_in_flight
+        ]
+        racks = {broker.id: broker.rack for broker in self._run.cluster.spec.brokers}
+        move = Move(track.tp, step, alone=True, holds_place=False)
+        taken = taken_by(move, self._leader(track.tp))
+        return bool(full_limits(self._run.folded.limits, taken, beside, racks))
 
     def _goes_last(self, track: Track) -> bool:
         """Return whether one of Kafka's own partitions waits for others to begin before it."""
         last = self._run.folded.limits.internal is InternalOrder.LAST
-        if not last or track.under_way or track.cancel or not _internal(track.tp):
+        if not last or track.under_way or track.cancel or not is_internal(track.tp):
             return False
-        others = (t for t in self._run.folded.tracks.values() if not _internal(t.tp))
+        others = (t for t in self._run.folded.tracks.values() if not is_internal(t.tp))
         return any(not t.under_way and not t.state.ended for t in others)
 
     def _waits_in_its_place(self, track: Track) -> bool:
         """Return whether a partition keeps its place while its next step has to wait."""
         following = self._next(track)
         return isinstance(following, Step) and self._limited_by_size(track, following)
-
-    def _too_many(self, step: Step) -> bool:
-        limits, adds = self._run.folded.limits, len(step.adds)
-        kept = Counter(b for each in self._kept.values() if each is not step for b in each.adds)
-        moving = self._adding.total() + self._others.total() + kept.total()
-        most, alone = limits.replica_movements, not (moving or self._steps)
-        if most is not None and not step.urgent and moving + adds > most and not alone:
-            return True
-        if not step.urgent and self._rack_is_full(step):
-            return True
-        here = {b: self._adding[b] + self._others[b] + kept[b] for b in step.adds}
-        return any(_reached(most_at(limits, "per_broker", b), now) for b, now in here.items())
-
-    def _rack_is_full(self, step: Step) -> bool:
-        """Return whether a rack in which a step adds has no room under Z."""
-        racks, ours = {b.id: b.rack for b in self._run.cluster.spec.brokers}, self._run.folded
-        moving = [each.adding for each in self._steps]
-        moving += [each.adds for each in self._kept.values() if each is not step]
-        moving += [
-            known.adding
-            for tp, known in self._controller.reassigning.items()
-            if tp not in ours.tracks_in_flight
-        ]
-        count = Counter(rack for adds in moving for rack in {racks.get(b) for b in adds})
-        mine = {racks.get(b) for b in step.adds} - {None}
-        return any(_reached(ours.limits.per_rack, count[rack]) for rack in mine)
-
-    def _sends_too_many(self, track: Track, step: Step) -> bool:
-        """Return whether the leader of a partition has no room under S for what a step copies."""
-        leader, ours = self._leader(track.tp), self._run.folded.tracks_in_flight
-        most = None if leader is None else most_at(self._run.folded.limits, "per_leader", leader)
-        if most is None or step.urgent:
-            return False
-        sent = Counter(self._leader(each.tp) for each in self._steps for _ in each.adding)
-        sent += Counter(
-            known.leader for tp, known in self._controller.reassigning.items() if tp not in ours
-            for _ in known.adding
-        )  # fmt: skip
-        sent += Counter(
-            self._leader(tp) for tp, each in self._kept.items() if each is not step
-            for _ in each.adds
-        )  # fmt: skip
-        return bool(sent) and sent[leader] + len(step.adds) > most
 
     def _leader(self, tp: TopicPartition) -> int | None:
         known = self._controller.get(tp)
@@ -249,11 +197,3 @@ class Waits:
 
 def _reached(most: int | None, now: int) -> bool:
     return most is not None and now >= most
-
-
-def _internal(tp: TopicPartition) -> bool:
-    return tp.topic.startswith("__")
-
-
-def _leaders(steps: list[StepBegun]) -> int:
-    return sum(step.moves_leader for step in steps)

@@ -35,6 +35,7 @@ from ktui.lab.nodes import wait_for
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import PartitionTarget, Plan
 from support.contract.world import RealWorld, change
+from support.rule_book import against_cancel
 from support.runs.engine_runs import snapshot_of
 
 OWNER = Owned(pid=1, host="here", user="operator")
@@ -216,7 +217,7 @@ class Copies:
         return sum(answer.ends.values()) * MESSAGE_BYTES
 
 
-def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int]) -> list[str]:
+def steps_against_cancels(events: Iterable[AnyRunEvent]) -> list[str]:
     """List the steps that moved a partition forward after it was cancelled."""
     kinds: dict[TopicPartition, CancelKind] = {}
     originals: dict[TopicPartition, Replicas] = {}
@@ -227,9 +228,8 @@ def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int
         elif isinstance(event, StepBegun):
             original = originals.setdefault(event.tp, event.before)
             kind = kinds.get(event.tp)
-            allowed = {None: {*brokers}, CancelKind.ROLLBACK: {*original}}.get(kind, set())
-            if kind is CancelKind.STOP or not {*event.adding} <= allowed:
-                wrong.append(f"{event.tp}: {event.before} to {event.replicas} after {kind}")
+            if why := against_cancel(kind, event.before, event.replicas, original):
+                wrong.append(f"{event.tp}: {why}")
     return wrong
 
 

@@ -30,9 +30,9 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.scope import tracks_in_scope
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.run.track import Track
 from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.simulated.cluster import SimulatedCluster
+from support.rule_book import against_cancel
 from support.runs.engine_runs import Replicas
 from support.runs.held_to_rules import Rules
 from support.runs.stories import Story
@@ -70,21 +70,11 @@ class CancelRules:
                         self._steps.pop(tp, None)
                         self.asked_s[tp] = self._run.clock.monotonic()
                 case StepBegun() as begun if begun.tp in self._kinds:
-                    self._begins(begun, self._run.folded.tracks[begun.tp])
+                    original = self._run.folded.tracks[begun.tp].original
+                    kind = self._kinds[begun.tp]
+                    why = against_cancel(kind, begun.before, begun.replicas, original)
+                    assert not why, (why, begun)
                     self._steps[begun.tp] = begun
-
-    def _begins(self, step: StepBegun, track: Track) -> None:
-        """A step after a cancel leads back: it adds replicas that were there before, or none."""
-        match self._kinds[step.tp]:
-            case CancelKind.STOP:
-                raise AssertionError(f"a step begins after a stop: {step}")
-            case CancelKind.TRIM:
-                assert not step.adding, f"a step of a trim adds: {step}"
-                assert len(step.before) > len(track.original), f"there is nothing to trim: {step}"
-                assert len(step.replicas) >= len(track.original), f"trimmed too far: {step}"
-            case CancelKind.ROLLBACK:
-                assert {*step.adding} <= {*track.original}, f"a rollback adds others: {step}"
-                assert not {*step.removing} & {*track.original}, f"it drops the originals: {step}"
 
     def _departs(self, departure: Departure) -> None:
         for tp, target in departure.partitions.items():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -12,8 +11,18 @@ from ktui.execution.run.parts import judge_refusal
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Goal, Track, find_goal
-from ktui.pacing.limits import InternalOrder, Mode, Shape
-from support.runs.pacing import most_at
+from support.rule_book import (
+    Taken,
+    adds_too_many,
+    full_limits,
+    is_internal,
+    is_urgent,
+    not_as_begun,
+    out_of_turn,
+    step_problems,
+    taken_by,
+    why_held,
+)
 from support.runs.witnessed import WitnessedRun
 
 
@@ -119,67 +128,57 @@ class _Decision:
 
     def check(self) -> None:
         for step in self._begun:
-            self._check_shut(step, self._before.tracks[step.tp])
+            assert not (why := why_held(self._before, step.tp, adds=bool(step.adding))), why
         self._check_urgency()
-        for among_urgent in (False, True):
-            self._check_places(among_urgent=among_urgent)
-            self._check_adds(among_urgent=among_urgent)
-            self._check_leaders(among_urgent=among_urgent)
-        self._check_internal()
-        self._check_waves()
+        self._check_room()
+        self._check_turns()
         for step in self._begun:
             self._check_step(step)
-
-    def _check_shut(self, step: StepBegun, track: Track) -> None:
-        """A cancelled partition proceeds in any case, except under pauses requested later."""
-        assert not self._before.pauses.stops(step.tp), "a step begins while it is paused"
-        back = track.cancel is not None
-        assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
-        gated = self._before.gate.shut
-        assert not gated or (back and not step.adding), "a step begins while the gate is shut"
 
     def _check_urgency(self) -> None:
         """Check that exactly the partitions with too few replicas in sync go as urgent ones."""
         for step in self._begun:
             track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]
-            known = step.tp.topic in self._seen.topic_configs
-            enough = min(max(2, self._min_isr if known else 1), len(_goal(track, state).replicas))
-            urgent = self._before.options.urgent_first and len(state.isr) < enough
+            min_isr = self._min_isr if step.tp.topic in self._seen.topic_configs else 1
+            urgent = is_urgent(state.isr, _goal(track, state).replicas, min_isr)
+            urgent &= self._before.options.urgent_first
             assert step.among_urgent == urgent, (step, state)
 
-    def _of(self, *, among_urgent: bool) -> list[StepBegun]:
-        """Return the steps of the decision that are bound by what all use, or the urgent ones."""
-        return [step for step in self._begun if step.among_urgent == among_urgent]
+    def _check_room(self) -> None:
+        """Check each step against what is in flight and what begins before it."""
+        flying = self._before.tracks_in_flight
+        ours = [taken_by(t.step.begun.move, t.step.begun.leader) for t in flying.values() if t.step]
+        others = [
+            Taken(tp=tp, adds=state.adding, leader=state.leader, theirs=True)
+            for tp, state in self._seen.partitions.items()
+            if tp not in flying and state.adding
+        ]
+        racks = {spec.id: spec.rack for spec in self._run.cluster.spec.brokers}
+        for step in self._begun:
+            taken = taken_by(step.move, step.leader)
+            beside = [*ours, *others, *self._places_kept(step, ours)]
+            full = full_limits(self._limits, taken, beside, racks)
+            if (others and not step.among_urgent) or self._a_leader_moved([*ours, taken]):
+                full -= {"per_leader"}  # the run may know another leader than the last poll
+            assert not full, (full, step, beside)
+            ours.append(taken)
 
-    def _flying(self, *, among_urgent: bool) -> list[StepBegun]:
-        """Return the steps in flight that count for those, once the last of them has begun.
+    def _a_leader_moved(self, taken: Sequence[Taken]) -> bool:
+        """Whether a leader has moved since its copies began."""
+        seen = self._seen.partitions
+        return any(each.tp not in seen or seen[each.tp].leader != each.leader for each in taken)
 
-        A partition that is called off goes before the urgent ones, which do not count it.
-        """
-        begun = list(self._begun)
-        while begun and begun[-1].among_urgent != among_urgent:
-            begun.pop()
-        every = (*self._flying_before(), *begun)
-        return [step for step in every if step.among_urgent or not among_urgent]
-
-    def _flying_before(self) -> list[StepBegun]:
-        tracks = self._before.tracks_in_flight.values()
-        return [track.step.begun for track in tracks if track.step is not None]
-
-    def _check_places(self, *, among_urgent: bool) -> None:
-        most, begun_now = self._limits.partitions, self._of(among_urgent=among_urgent)
-        flying = self._flying(among_urgent=among_urgent)
-        if most is not None and any(step.holds_place for step in begun_now):
-            assert sum(step.holds_place for step in flying) <= most
-        if among_urgent:
-            return
-        firsts = [step for step in begun_now if not self._before.tracks[step.tp].under_way]
-        cancels = any(track.cancel for track in self._before.tracks.values())
-        if most is not None and firsts and self._run.engines == 1 and not cancels:
-            begun = {step.tp for step in self._begun}
-            waiting = [t for t in self._before.tracks.values() if t.tp not in begun]
-            between = sum(t.under_way and self._waits(t) for t in waiting)
-            assert between + sum(step.holds_place for step in flying) <= most
+    def _places_kept(self, step: StepBegun, ours: Sequence[Taken]) -> list[Taken]:
+        """Return what holds places between two steps, as far as the run must know, for a first."""
+        tracks, counted = self._before.tracks, {each.tp for each in ours}
+        cancels = any(track.cancel for track in tracks.values())
+        first = not step.among_urgent and not tracks[step.tp].under_way
+        if not first or self._run.engines != 1 or cancels:
+            return []
+        waiting = tracks.keys() - {each.tp for each in self._begun}
+        goes_on = {e.tp for e in self._begun if e.holds_place and tracks[e.tp].under_way}
+        waits = {tp for tp in waiting if tracks[tp].under_way and self._waits(tracks[tp])}
+        return [Taken(tp=tp, holds_place=True) for tp in (goes_on | waits) - counted]
 
     def _waits(self, track: Track) -> bool:
         """Whether a partition waits for its next step, for no reason of its own."""
@@ -198,82 +197,19 @@ class _Decision:
             return True
         return not _as_left(track, state.replicas)
 
-    def _check_adds(self, *, among_urgent: bool) -> None:
-        begun_now = self._of(among_urgent=among_urgent)
-        bound = [step for step in begun_now if step.adding and not step.urgent]
-        loose = {step.tp for step in self._begun if step.urgent}
-        every = self._flying(among_urgent=among_urgent)
-        flying = [step for step in every if step.tp not in loose]
-        others = Counter[int]() if among_urgent else self._others()
-        if any(step.alone for step in bound):
-            assert len(every) == 1
-            assert not others
-            return
-        if bound and self._limits.replica_movements is not None:
-            adds = sum(len(step.adding) for step in flying) + others.total()
-            assert adds <= self._limits.replica_movements, (flying, others)
-        adding = Counter(b for step in flying for b in step.adding) + others
-        for broker in {b for step in bound for b in step.adding}:
-            most = most_at(self._limits, "per_broker", broker)
-            assert most is None or adding[broker] <= most, broker
-        self._check_senders(bound, flying, among_urgent=among_urgent)
-        self._check_racks(bound, flying, among_urgent=among_urgent)
-
-    def _check_senders(
-        self, bound: Sequence[StepBegun], flying: Sequence[StepBegun], *, among_urgent: bool
-    ) -> None:
-        """Check S where no leader has moved since its copies began, and nobody else copies."""
-        if self._others() and not among_urgent:
-            return
-        seen = self._seen.partitions
-        if any(step.tp not in seen or seen[step.tp].leader != step.leader for step in flying):
-            return
-        sent = Counter(step.leader for step in flying for _ in step.adding)
-        for leader in {step.leader for step in bound if step.leader is not None}:
-            most = most_at(self._limits, "per_leader", leader)
-            assert most is None or sent[leader] <= most, leader
-
-    def _check_racks(
-        self, bound: Sequence[StepBegun], flying: Sequence[StepBegun], *, among_urgent: bool
-    ) -> None:
-        """Check Z: partitions that add in a rack, those of others included."""
-        most, ours = self._limits.per_rack, self._before.tracks_in_flight
-        others = [s.adding for tp, s in self._seen.partitions.items() if tp not in ours]
-        adding = [step.adding for step in flying] + ([] if among_urgent else others)
-        count = Counter(rack for brokers in adding for rack in self._racks(brokers))
-        for rack in {rack for step in bound for rack in self._racks(step.adding)}:
-            assert most is None or count[rack] <= most, rack
-
-    def _racks(self, brokers: Iterable[int]) -> set[str]:
-        racks = {spec.id: spec.rack for spec in self._run.cluster.spec.brokers}
-        return {rack for broker in brokers if (rack := racks.get(broker)) is not None}
-
-    def _others(self) -> Counter[int]:
-        flying = self._before.tracks_in_flight
-        states = (s for tp, s in self._seen.partitions.items() if tp not in flying)
-        return Counter(broker for state in states for broker in state.adding)
-
-    def _check_leaders(self, *, among_urgent: bool) -> None:
-        most, begun_now = self._limits.leader_movements, self._of(among_urgent=among_urgent)
-        if most is not None and any(step.moves_leader for step in begun_now):
-            flying = self._flying(among_urgent=among_urgent)
-            assert sum(step.moves_leader for step in flying) <= most
-
-    def _check_internal(self) -> None:
-        """Check that of the leaders of Kafka's own topics one moves, and that these go last."""
-        internal = [step for step in self._begun if step.tp.topic.startswith("__")]
-        rule = self._limits.internal
-        if rule is InternalOrder.NONE or not internal:
-            return
-        if any(step.moves_leader for step in internal):
-            flying = (*self._flying_before(), *self._begun)
-            assert sum(s.moves_leader and s.tp.topic.startswith("__") for s in flying) == 1
-        firsts = [step for step in internal if self._goes_in_turn(step)]
-        if rule is InternalOrder.LAST and firsts and self._run.engines == 1:
-            begun = {step.tp for step in self._begun}
-            tracks = (t for t in self._before.tracks.values() if not t.tp.topic.startswith("__"))
-            waiting = [t for t in tracks if not t.under_way and t.tp not in begun]
-            assert not [t for t in waiting if self._waits(t) and self._may_step(t)], firsts
+    def _check_turns(self) -> None:
+        """Check waves, and that Kafka's own partitions go last, but for those that may not."""
+        begun, before = {step.tp for step in self._begun}, self._before
+        tracks = before.tracks.values()
+        usual = [step.tp for step in self._begun if not step.among_urgent]
+        going = [*before.tracks_in_flight, *(t.tp for t in tracks if self._goes_on(t))]
+        firsts = [tp for tp in usual if not before.tracks[tp].under_way]
+        assert not (why := out_of_turn(self._limits, firsts, going=going, waiting=())), why
+        in_turn = [step.tp for step in self._begun if self._goes_in_turn(step)]
+        if self._run.engines == 1 and any(map(is_internal, in_turn)):
+            new = (t for t in tracks if not t.under_way and t.tp not in begun)
+            waiting = [t.tp for t in new if self._waits(t) and self._may_step(t)]
+            assert not (why := out_of_turn(self._limits, in_turn, going=(), waiting=waiting)), why
 
     def _goes_in_turn(self, step: StepBegun) -> bool:
         track = self._before.tracks[step.tp]
@@ -289,15 +225,6 @@ class _Decision:
         in_sync = {*state.isr} == {*state.replicas} and not state.reassigning
         return well and in_sync and not open_request
 
-    def _check_waves(self) -> None:
-        """Nothing begins before the last wave has ended, apart from blocked and held partitions."""
-        usual = self._of(among_urgent=False)
-        firsts = [step for step in usual if not self._before.tracks[step.tp].under_way]
-        if self._limits.mode is Mode.WAVE and firsts:
-            assert not self._before.tracks_in_flight
-            going = [t for t in self._before.tracks.values() if self._goes_on(t)]
-            assert not going, going
-
     def _goes_on(self, track: Track) -> bool:
         before = self._before
         shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
@@ -310,41 +237,26 @@ class _Decision:
         assert not track.state.ended
         assert track.step is None
         assert not self._before.pauses.holds(step.tp)
-        assert not state.reassigning
-        assert state.replicas == step.before
+        assert not (wrong := not_as_begun(state, step.before)), wrong
         cancelled = track.cancel and {*step.before} == {*track.replicas}
         assert _as_left(track, step.before) or cancelled
         assert state.leader is not None
         cordoned = self._run.read_cordoned | self.refused_for
         straight = bool(cordoned & {*step.removing})
-        if self._limits.replicas is not None and not (step.urgent or straight):
-            assert len(step.adding) <= self._limits.replicas
+        goes_to = _goal(track, state, frozenset(cordoned))
+        known = step.tp.topic in self._seen.topic_configs
+        least = min(self._min_isr if known else 1, len(goes_to.replicas))
+        assert straight or not adds_too_many(self._limits, step.step, state, least), step
         if self._seen.refuses_cordoned and step.alters:
             named = self._run.read_cordoned & {*step.replicas}
             assert not named, f"a list names {named} after the engine has read the cordon"
-        self._check_drops(step, state)
-
-    def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
-        closed = frozenset(self._run.read_cordoned | self.refused_for)
-        goes_to, gone = _goal(self._before.tracks[step.tp], state, closed), {*step.removing}
-        target, first = goes_to.replicas, goes_to.lead or goes_to.replicas[0]
-        alive = {b for b in state.isr if self._seen.alive(b)}
-        in_sync = {*state.isr} - gone | {*step.adding}
-        if gone & {*state.isr}:
-            least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not known
-            assert len(in_sync) >= min(least, len(target)), "below min ISR by a drop"
-        down = {b for b in state.replicas if not self._seen.alive(b)}
-        dead = (down | {*state.offline}) - {*state.isr}  # also on a failed log dir
-        present = len([b for b in state.replicas if b not in dead - {*target}])
-        dropped = len(gone - (dead - {*target}))
-        left = present - dropped + len(step.adding)
-        assert left >= min(present, len(target)), "dropped unreplaced"
-        if state.leader in gone:
-            assert first in alive or first in step.adding, "drops the leader too early"
-        if not step.alters:
-            assert step.elect != state.leader
-        if self._limits.shape is Shape.GENTLE and self._limits.replicas is not None and step.cut:
-            assert {*target} <= alive
+        concerned = {*state.replicas, *goes_to.replicas} - {*state.offline}  # or only a log dir is
+        up = {broker for broker in concerned if self._seen.alive(broker)}
+        goal, first = goes_to.replicas, goes_to.lead or goes_to.replicas[0]
+        rules = step_problems(
+            step.step, state, state.leader, goal=goal, first=first, least=least, up=up
+        )
+        assert not (problems := [*rules]), (problems, step, state)
 
 
 def _as_left(track: Track, replicas: tuple[int, ...]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from hypothesis import strategies as st
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
@@ -117,15 +117,6 @@ def broker_limits(brokers: Collection[int]) -> st.SearchStrategy[tuple[BrokerLim
     )
     some = st.lists(own, min_size=1, max_size=2, unique_by=lambda each: each.broker)
     return st.just(()) | some.map(lambda drawn: tuple(sorted(drawn, key=lambda one: one.broker)))
-
-
-def most_at(limits: Limits, field: str, broker: int) -> int | None:
-    """Return B, S or W as a broker has it: its own if that is set, else the run's."""
-    own: int | UnsetType | None = next(
-        (getattr(each, field) for each in limits.brokers if each.broker == broker), UNSET
-    )
-    of_run: int | None = getattr(limits, field)
-    return of_run if own is UNSET else own
 
 
 def numbers(decision: Decision) -> list[int]:

@@ -24,7 +24,6 @@ from ktui.cluster.settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     REPLICAS,
-    list_includes,
     parse_throttled_list,
     throttled_entry,
 )
@@ -40,6 +39,7 @@ from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.configs import Configs
+from support.rule_book import unthrottled
 from support.runs.engine_runs import Replicas
 from support.runs.stories import KilledStory
 from support.runs.witnessed import Reaper, WitnessedRun
@@ -233,14 +233,12 @@ class ThrottleRules:
         machine = ConfigResource(ConfigScope.BROKER, str(broker))
         if wanted is None:
             return
-        if (topic, key) not in self._others.touched:
-            held = self._configs.of(topic).get(key, "")
-            assert list_includes(held, tp.partition, broker), (
-                f"{tp} onto {broker} unlisted: {arrival}"
-            )
-        if (machine, rate) not in self._others.touched:
-            found = self._configs.of(machine).get(rate)
-            assert found == str(wanted), f"{tp} onto {broker} at {found}: {arrival}"
+        held = self._configs.of(topic).get(key, "")
+        touched = self._others.touched
+        listed = None if (topic, key) in touched else parse_throttled_list(held)
+        allowed = None if (machine, rate) in touched else {str(wanted)}
+        found = self._configs.of(machine).get(rate)
+        assert not (why := unthrottled(tp, broker, listed, found, allowed)), f"{why}: {arrival}"
         self.bound.add((tp, broker))
 
     def _listed(self, topic: str, key: str) -> AbstractSet[str]:

@@ -178,7 +178,7 @@ async def _placed(play: Play) -> list[str]:
         found = await described(play.connection, topic.name)
         tracks = {tp: track for tp, track in play.run.tracks.items() if tp in found}
         wrong += otherwise_than_expected(tracks, found, listed, leaders=False)
-    return [*wrong, *steps_against_cancels((e.event for e in play.entries), BROKERS)]
+    return [*wrong, *steps_against_cancels(e.event for e in play.entries)]
 
 
 def _settings(play: Play) -> Iterator[str]:

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.settings import FOLLOWER_REPLICAS
-from ktui.cluster.settings import throttled_entry as listed_as
 from ktui.execution.run.events import (
     Answered,
     Cancel,
@@ -34,7 +34,9 @@ from ktui.inputfile import FileProblem
 from ktui.lab.layout import Lab
 from ktui.recording.reading import PlayedPoll as Poll
 from ktui.recording.reading import find_sessions, play_session
+from support import rule_book
 from support.kafka.metadata_log import PartitionRecord, ThrottleLog, dumped_with_times
+from support.rule_book import cancel_loses, loses, may_still_come, not_as_begun
 from support.runs.cancel_stories import CancelRules
 from support.runs.held_to_rules import Rules
 from support.runs.witnessed import cordoned_after
@@ -89,10 +91,10 @@ class Effect(msgspec.Struct, frozen=True):
     target: Replicas | None
     before: Standing
     after: Standing
-    unthrottled: tuple[int, ...] = ()
-    """The added brokers that were not listed, or had no rate, just before the effect."""
-    rates: tuple[str, ...] = ()
-    """The rates of the other added brokers."""
+    listed: frozenset[str] = frozenset()
+    """The entries of its topic's throttled list, just before the effect."""
+    rates: Mapping[int, str | None] = {}
+    """The rate of each added broker then."""
 
 
 class Intent(msgspec.Struct):
@@ -170,13 +172,9 @@ def _see_throttles(log: TopicLog, record: PartitionRecord, throttles: ThrottleLo
     effect = log.effects[-1] if log.effects else None
     if effect is None or effect.offset != record.offset or not effect.after.adding:
         return
-    number = record.tp.partition
-    listed = throttles.listed(record.offset, FOLLOWER_REPLICAS, number)
+    listed = throttles.listed(record.offset, FOLLOWER_REPLICAS, record.tp.partition)
     rates = {broker: throttles.rate(record.offset, broker) for broker in effect.after.adding}
-    bound = {b: rate for b, rate in rates.items() if rate and listed_as(number, b) in listed}
-    log.effects[-1] = msgspec.structs.replace(
-        effect, unthrottled=tuple(rates.keys() - bound.keys()), rates=tuple(bound.values())
-    )
+    log.effects[-1] = replace(effect, listed=frozenset(listed), rates=rates)
 
 
 def _effect(record: PartitionRecord, at_ms: int, before: Standing, now: Standing) -> Effect | None:
@@ -219,8 +217,9 @@ def against_intents(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Inten
         later = [i for i in sent[sent.index(mine[-1]) + 1 :] if not _without_effect(i)]
         if later:
             wrong.append(f"{effect.tp}: {mine[-1]} took effect after {later}: {effect}")
-        if effect.target is not None and effect.before.moving:
-            wrong.append(f"{effect.tp}: altered while it moved: {effect}")
+        why = not_as_begun(effect.before, effect.before.replicas)
+        if effect.target is not None and why:
+            wrong.append(f"{effect.tp}: {why}")
     return wrong
 
 
@@ -251,20 +250,12 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
     wrong: list[str] = []
     window: list[str] = []
     for effect in log.effects:
-        before, after = effect.before, effect.after
-        if effect.target is None:
-            left, needed = {*before.isr} - {*before.adding}, 1
-        else:
-            dropped = {*before.replicas} - {*effect.target}
-            if not dropped & {*before.isr}:
-                continue
-            added = {*effect.target} - {*before.replicas}
-            left, needed = {*before.isr} - dropped | added, min(least, len(effect.target))
-        if len(left) >= needed:
+        target, before = effect.target, effect.before
+        needed = min(least, len(target or ()))
+        why = cancel_loses(before) if target is None else loses(before, target, needed)
+        if not why:
             continue
-        sentence = (
-            f"{effect.tp}: {sorted(left)} in sync after {effect.target} of {before} at {after}"
-        )
+        sentence = f"{effect.tp}: {why}, {effect.after}"
         shrunk = [at for at in log.shrunk[effect.tp] if 0 < effect.at_ms - at <= WINDOW_MS]
         (window if shrunk else wrong).append(sentence)
     return wrong, window
@@ -273,9 +264,10 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
 def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
     """List the alters that added replicas without one of the rates in force."""
     return [
-        f"{effect.tp}: it was not throttled: {effect}"
+        f"{why}: {effect}"
         for effect in log.effects
-        if effect.unthrottled or not {*effect.rates} <= {*rates}
+        for broker, rate in effect.rates.items()
+        if (why := rule_book.unthrottled(effect.tp, broker, effect.listed, rate, rates))
     ]
 
 
@@ -283,7 +275,7 @@ def after_the_end(log: TopicLog, entries: Sequence[JournalEntry]) -> list[str]:
     """List the effects after the end of a run that the end did not name as open."""
     if not entries or not isinstance((last := entries[-1]).event, Ended):
         return []
-    open_still = {TopicPartition(each.topic, each.partition) for each in last.event.open}
+    open_still = may_still_come(last.event)
     late = (effect for effect in log.effects if effect.at_ms > _ms(last.at) + _CLOCKS_MS)
     return [f"{e.tp}: it came after the end: {e}" for e in late if e.tp not in open_still]
 
