@@ -14,7 +14,8 @@ from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from support.runs.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
+from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth, step_over
+from support.runs.stories import Such
 from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 10)

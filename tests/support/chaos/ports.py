@@ -44,7 +44,7 @@ NO_TARGETS: Mapping[TopicPartition, tuple[int, ...] | None] = MappingProxyType({
 class Beside(Protocol):
     """The actions of others during a call."""
 
-    def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
+    def ask_about(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Have an operator send a command, about some partitions if any are given."""
 
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
@@ -169,7 +169,7 @@ class ChaosReader(PassingReader):
             await self._clock.sleep(seconds / 2)
         coming = self._beside.about_to_leave
         if faults.strikes(Fault.COMMAND, 0.03 if coming or seconds > _LONG_S else 0.003):
-            self._beside.ask(coming)
+            self._beside.ask_about(coming)
         if coming and faults.strikes(Fault.OTHERS_ALTER, 0.03):
             self._beside.alter(coming)
         if coming and faults.strikes(Fault.BROKERS_FAIL, 0.01):
@@ -275,7 +275,7 @@ class ChaosWriter(PassingWriter):
     ) -> None:
         """Let time pass before a request leaves; after too long a time it does not leave."""
         if self._faults.strikes(Fault.COMMAND, 0.01):
-            self._beside.ask([*targets])
+            self._beside.ask_about([*targets])
         self._others_act(targets)
         seconds = self._faults.delay_s()
         within_s = CALL_LIMIT_S if leaves_within_s is None else leaves_within_s

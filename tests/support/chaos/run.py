@@ -302,7 +302,7 @@ class ChaosRun(TroubledRun):
 
     # ----------------------------------------------------------- the actions of others
 
-    def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
+    def ask_about(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Have an operator send a command now, in the middle of a call."""
         dice, tp = self.more, self.more.choice([*partitions] or list(self.targets))
         kind = dice.choice((CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.TRIM))
@@ -329,8 +329,7 @@ class ChaosRun(TroubledRun):
 
     def _asked(self, command: Command) -> None:
         self.commands_asked.append(type(command).__name__)
-        with Journal.open(self.path, self.clock) as journal:
-            journal.ask(command, "somebody@here (2)")
+        self.ask(command)
 
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
         if self.more.random() < 0.3:

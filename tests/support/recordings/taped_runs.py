@@ -17,7 +17,6 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Owned, encode
 from ktui.execution.run.run import Run
 from ktui.recording import segments as lines
@@ -220,10 +219,6 @@ def write(folder: Path, files: Collection[Recording]) -> None:
         path.write_bytes(gzip.compress(b"".join(segment), compresslevel=1, mtime=0))
 
 
-_LONGEST_S = 250.0
-"""Seconds after which the engine leaves a run; steps in flight stay open."""
-
-
 class RecordedRun(ThrottledAndCalledOff):
     """A run of which every engine records a session, and which views may observe, too.
 
@@ -231,6 +226,8 @@ class RecordedRun(ThrottledAndCalledOff):
         seed: decides everything.
         folder: the folder of the journal.
     """
+
+    longest_s = 250.0  # steps in flight stay open then
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.chosen = random.Random(f"tapes {seed}")  # noqa: S311 - a test's dice
@@ -280,16 +277,8 @@ class RecordedRun(ThrottledAndCalledOff):
     async def _ask(self) -> None:
         """Send the operators' commands, let views poll, and have the engine leave the run last."""
         views = [asyncio.create_task(self._view()) for _ in range(self.chosen.choice((0, 1, 2)))]
-        began_s = self.clock.monotonic()
         try:
-            for at_s, command in self.commands:
-                await self.clock.sleep(began_s + at_s - self.clock.monotonic())
-                with Journal.open(self.path, self.clock) as journal:
-                    journal.ask(command, "somebody@here (2)")
-            await self.clock.sleep(began_s + _LONGEST_S - self.clock.monotonic())
-            assert self.engine is not None
-            self.reaper.at = frozenset()
-            self.engine.leave("that is enough")
+            await super()._ask()
         finally:
             for view in views:
                 view.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import Add, CancelMoves, Command
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
     Added,
     Answered,
@@ -35,7 +34,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from support.rule_book import against_cancel
 from support.runs.engine_runs import Replicas
 from support.runs.held_to_rules import Rules
-from support.runs.stories import Story
+from support.runs.stories import EventStory, Such
 from support.runs.witnessed import WitnessedRun
 from support.simulated.moving_clusters import tp as partition
 from support.simulated.witness import Departure
@@ -88,11 +87,7 @@ class CancelRules:
                 assert target in (step.replicas, ()), f"{tp}: no step back leads to {target}"
 
 
-Such = Callable[[AnyRunEvent], bool]
-"""Chooses the event on which a command is sent, at once."""
-
-
-class CalledOffStory(Story):
+class CalledOffStory(EventStory):
     """A story in which partitions are cancelled as soon as an event has been written.
 
     Attributes:
@@ -113,11 +108,6 @@ class CalledOffStory(Story):
         self.before = {each: (self.replicas(each), self.leader(each)) for each in self.targets}
         self.foreseen: dict[TopicPartition, PartitionPreview] = {}
         self._sent_before: dict[TopicPartition, int] = {}
-        self._waiting: list[tuple[Such, Callable[[], None]]] = []
-
-    def then(self, such: Such, act: Callable[[], None]) -> None:
-        """Act as soon as such an event has been written."""
-        self._waiting.append((such, act))
 
     def called_off(self, such: Such, command: CancelMoves) -> None:
         """Cancel partitions as soon as such an event has been written."""
@@ -127,18 +117,6 @@ class CalledOffStory(Story):
             self.ask(command)
 
         self.then(such, call_off)
-
-    def ask(self, command: Command) -> None:
-        """Send a command to the run now."""
-        with Journal.open(self.path, self.clock) as journal:
-            journal.ask(command, "somebody@here (2)")
-
-    def written(self, entries: Any) -> None:
-        super().written(entries)
-        for entry in entries:
-            for one in [one for one in self._waiting if one[0](entry.event)]:
-                self._waiting.remove(one)
-                one[1]()
 
     def _foresee(self, command: CancelMoves) -> None:
         look = self._look()
@@ -152,11 +130,6 @@ class CalledOffStory(Story):
         assert self.seen is not None
         now = {each: state_of(self.cluster, each) for each in self.targets}
         return Observed(msgspec.structs.replace(self.seen, partitions=now))
-
-    @property
-    def all_came(self) -> bool:
-        """Whether every event with a planned action has occurred."""
-        return not self._waiting
 
     def now(self, each: TopicPartition) -> tuple[Replicas, int | None]:
         return self.replicas(each), self.leader(each)
@@ -328,7 +301,7 @@ def can_be(case: Case) -> bool:
 SIZE = 1_000_000
 
 
-class AddingStory(Story):
+class AddingStory(EventStory):
     """A story in which a command is sent as soon as an event has been written.
 
     A replica is copied in 2.5 s by default. Every decision is checked against the limits and the
@@ -346,7 +319,6 @@ class AddingStory(Story):
         quick = {"messages": 2_500, **(cluster or {})}
         super().__init__(folder, ways, limits=limits, cluster=quick, **options)
         self.rules = Rules(self, 1)
-        self._waiting: list[tuple[Such, Mapping[str, Replicas] | Command, OnConflict]] = []
 
     async def start(self) -> None:
         await super().start()
@@ -359,25 +331,11 @@ class AddingStory(Story):
         on_conflict: OnConflict = OnConflict.ROLLBACK,
     ) -> None:
         """Request an extra plan as soon as such an event has been written."""
-        self._waiting.append((such, targets, on_conflict))
+        self.then(such, lambda: self.ask(self.add(targets, on_conflict)))
 
     def asks(self, such: Such, command: Command) -> None:
         """Send another command as soon as such an event has been written."""
-        self._waiting.append((such, command, OnConflict.ROLLBACK))
-
-    def written(self, entries: Any) -> None:
-        super().written(entries)
-        for entry in entries:
-            self._ask_after(entry)
-
-    def _ask_after(self, entry: JournalEntry) -> None:
-        due = [one for one in self._waiting if one[0](entry.event)]
-        for one in due:
-            self._waiting.remove(one)
-            _, wanted, on_conflict = one
-            command = self.add(wanted, on_conflict) if isinstance(wanted, Mapping) else wanted
-            with Journal.open(self.path, self.clock) as journal:
-                journal.ask(command, "somebody@here (2)")
+        self.then(such, lambda: self.ask(command))
 
     def add(
         self, targets: Mapping[str, Replicas], on_conflict: OnConflict = OnConflict.ROLLBACK
@@ -392,11 +350,6 @@ class AddingStory(Story):
         original = tuple(broker for broker in known.replicas if broker not in known.adding)
         topic_id = self.cluster.controller.topics[each.topic].id
         return Planned(each.topic, each.partition, topic_id, target, original, known.leader, SIZE)
-
-    @property
-    def has_asked(self) -> bool:
-        """Whether every planned command has been sent."""
-        return not self._waiting
 
     @property
     def words(self) -> list[str]:

@@ -16,6 +16,7 @@ from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.gates import LeaveWhen, when_paused
+from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
 from ktui.execution.run.first_events import first_events
@@ -161,6 +162,11 @@ class PlannedRun:
     def opened(self) -> Journal:
         """Open the journal for writing, like the engine."""
         return Journal.open(self.path, self.clock)
+
+    def ask(self, command: Command) -> None:
+        """Send a command to the run now, as another shell does."""
+        with Journal.open(self.path, self.clock) as journal:
+            journal.ask(command, "somebody@here (2)")
 
     async def to_its_end(self) -> Run:
         await self.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,8 @@ class Story(WitnessedRun):
     def reopened(self, *commands: Command, until_s: float = 1_000.0) -> Run:
         """Let another process execute commands, after the run has ended or was left."""
         self._began_s = self.clock.monotonic()
-        with Journal.open(self.path, self.clock) as journal:
-            for command in commands:
-                journal.ask(command, "somebody@here (2)")
+        for command in commands:
+            self.ask(command)
         return self.resumed(until_s)
 
     async def _play(self, until_s: float, *, begin: bool, owner: Owned = OWNER) -> Run:
@@ -117,8 +116,7 @@ class Story(WitnessedRun):
 
     async def _ask(self, at_s: float, command: Command) -> None:
         await self.clock.sleep(self._began_s + at_s - self.clock.monotonic())
-        with Journal.open(self.path, self.clock) as journal:
-            journal.ask(command, "somebody@here (2)")
+        self.ask(command)
 
     async def _leave(self, until_s: float) -> None:
         await self.clock.sleep(self._began_s + until_s - self.clock.monotonic())
@@ -175,6 +173,34 @@ class Story(WitnessedRun):
             (self.replicas(each), self.leader(each)) == (self.targets[each], self.targets[each][0])
             for each in map(tp, names)
         )
+
+
+Such = Callable[[AnyRunEvent], bool]
+"""Chooses the event after which something is done, at once."""
+
+
+class EventStory(Story):
+    """A story in which something is done as soon as an event has been written."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._waiting: list[tuple[Such, Callable[[], None]]] = []
+
+    def then(self, such: Such, act: Callable[[], None]) -> None:
+        """Act as soon as such an event has been written."""
+        self._waiting.append((such, act))
+
+    def written(self, entries: Any) -> None:
+        super().written(entries)
+        for entry in entries:
+            for one in [one for one in self._waiting if one[0](entry.event)]:
+                self._waiting.remove(one)
+                one[1]()
+
+    @property
+    def all_came(self) -> bool:
+        """Whether every event with a planned action has occurred."""
+        return not self._waiting
 
 
 class KilledStory(Story, KilledRun):

@@ -28,7 +28,6 @@ from ktui.execution.journal.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
@@ -72,8 +71,6 @@ _RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}
 """The first broker has none."""
 OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
-LONGEST_S = 3_000.0
-"""Seconds by which a run has ended, or is left because nothing more happens in it."""
 AGAIN_S = 400.0
 """Seconds: long enough for requests in flight, and for brokers that come back."""
 
@@ -114,6 +111,8 @@ class TroubledRun(KilledRun):
         self.commands = sorted(self._commands(), key=lambda timed: timed[0])
         for due in self.acts:
             cluster.schedule(due)
+
+    longest_s = 3_000.0  # by then it has ended, or is left, as nothing more happens in it
 
     def _clock(self) -> VirtualClock:
         return VirtualClock(leaping=True)
@@ -261,7 +260,7 @@ class TroubledRun(KilledRun):
         return outcome
 
     async def _leave(self) -> None:
-        await self.clock.sleep(LONGEST_S)
+        await self.clock.sleep(self.longest_s)
         assert self.engine is not None
         self.engine.leave("nothing happens any more")
 
@@ -270,9 +269,8 @@ class TroubledRun(KilledRun):
         began_s = self.clock.monotonic()
         for at_s, command in self.commands:
             await self.clock.sleep(began_s + at_s - self.clock.monotonic())
-            with Journal.open(self.path, self.clock) as journal:
-                journal.ask(command, "somebody@here (2)")
-        await self.clock.sleep(began_s + LONGEST_S - self.clock.monotonic())
+            self.ask(command)
+        await self.clock.sleep(began_s + self.longest_s - self.clock.monotonic())
         assert self.engine is not None
         self.reaper.at = frozenset()
         self.engine.leave("nothing happens any more")

@@ -15,8 +15,9 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.findings import Allowances
 from ktui.preview.facts import ClusterFacts
-from support.runs.cancel_stories import AddingStory, Such, altered, begun, done, nth, step_over
+from support.runs.cancel_stories import AddingStory, altered, begun, done, nth, step_over
 from support.runs.engine_runs import Replicas, plan_of, snapshot_of
+from support.runs.stories import Such
 from support.simulated.moving_clusters import cordon, move, tp, uncordon
 
 THREE, FAR, FARTHER = (1, 2, 3), (4, 5, 6), (7, 8, 9)
@@ -59,7 +60,7 @@ def a_story(folder: Path, stage: str, limits: Limits) -> AddingStory:
 
 def move_once_done(story: AddingStory, name: str, replicas: Replicas) -> None:
     """Let somebody else move a partition that the run has brought to its target, before the add."""
-    if not story.has_asked and story.state(name) is State.DONE and story.came_to(name, FAR):
+    if not story.all_came and story.state(name) is State.DONE and story.came_to(name, FAR):
         story.cluster.do(move(name, *replicas))
 
 
@@ -110,7 +111,7 @@ def test_a_partition_on_its_way_elsewhere_is_rolled_back_then_moved_to_its_new_t
 
     run = story.played()
 
-    assert story.has_asked
+    assert story.all_came
     assert run.ended
     assert run.counts[State.DONE] == 2
     assert story.came_to("orders-0", FARTHER)
@@ -218,7 +219,7 @@ def test_a_partition_ready_to_be_cut_can_still_get_a_new_target(
 
     run = story.played()
 
-    assert story.has_asked
+    assert story.all_came
     assert run.counts[State.DONE] == 2
     assert story.came_to("orders-0", FARTHER)
 
