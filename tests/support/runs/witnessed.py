@@ -126,9 +126,13 @@ class WitnessedRun(PlannedRun):
         self.engines += 1
         self.read_cordoned = frozenset()
         run = await super().execute(owner)
-        if self._broken is not None:
-            raise self._broken
+        self._check_rules()
         return run
+
+    def _check_rules(self) -> None:
+        for broken in (self._broken, self.witness.broken):
+            if broken is not None:
+                raise broken
 
     def opened(self) -> Journal:
         return WitnessedJournal.watched(self.path, self.clock, self._watched)
@@ -142,6 +146,7 @@ class WitnessedRun(PlannedRun):
 
     def written(self, entries: Sequence[JournalEntry]) -> None:
         """Fold the entries now on disk, which the live run has not received yet."""
+        self._check_rules()
         assert facts(self.folded) == facts(self.run), "the journal's fold is not the live run"
         for check in self.checks:
             check(entries)
@@ -167,6 +172,7 @@ class WitnessedRun(PlannedRun):
         Args:
             meddled: partitions that others alter: a late request may meet their change in between.
         """
+        self._check_rules()
         for each in self.witness.alters:
             assert (each.tp, each.target) in self.intents, f"no intent for {each}"
             if each.tp in meddled and each.late:

@@ -14,7 +14,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -72,6 +72,9 @@ class Departure(NamedTuple):
     at_s: float
 
 
+What = TypeVar("What")
+
+
 class Witness:
     """Records our requests to a simulated controller, and its decisions.
 
@@ -92,6 +95,8 @@ class Witness:
         """Called with each request of ours before it takes effect."""
         self.departures: list[Callable[[Departure], None]] = []
         """Called with each alter and election of ours as it is sent."""
+        self.broken: AssertionError | None = None
+        """The first failure of a listener: an engine takes what a port raises for no answer."""
         self.acts = False
         """Whether the present decisions answer a request of ours."""
         self._listen()
@@ -122,13 +127,19 @@ class Witness:
 
     def arrives(self, arrival: Arrival) -> None:
         """Report a request that arrives now to `arrivals`."""
-        for listener in self.arrivals:
-            listener(arrival)
+        self._report(self.arrivals, arrival)
 
     def departs(self, partitions: Mapping[TopicPartition, Replicas | None]) -> None:
         """Report a request that is sent now to `departures`."""
-        for listener in self.departures:
-            listener(Departure(partitions, self.cluster.now_s))
+        self._report(self.departures, Departure(partitions, self.cluster.now_s))
+
+    def _report(self, listeners: Sequence[Callable[[What], None]], what: What) -> None:
+        for listener in listeners:
+            try:
+                listener(what)
+            except AssertionError as error:
+                self.broken = self.broken or error
+                raise
 
     def effective(self, tp: TopicPartition) -> list[Replicas | None]:
         """Return the targets requested of a partition that took effect, in order."""
