@@ -110,6 +110,8 @@ class ThrottleRules:
         self._run = run
         self._others = others
         self._configs = run.cluster.controller.configs
+        self.journaled = True
+        """Whether the disk takes the journal; else throttles are removed without a record."""
         self._intended: set[ConfigChange] = set()
         self._putting_back: set[ConfigChange] = set()
         self._found: set[tuple[ConfigResource, str]] = set()
@@ -185,11 +187,13 @@ class ThrottleRules:
         return step is None or step.replicas != target or any(rates)
 
     def _configured(self, resource: ConfigResource, change: ConfigChange) -> None:
-        assert change in self._intended, f"no intent for {change}"
+        if self.journaled:
+            assert change in self._intended, f"no intent for {change}"
+            assert change.op is not ConfigOp.DELETE or change in self._putting_back
+        else:
+            assert change.op in {ConfigOp.SUBTRACT, ConfigOp.DELETE}, f"unrecorded: {change}"
         assert (resource, change.key) in self._found, f"not looked at before: {change}"
         assert change.key in (*REPLICAS, FOLLOWER_RATE, LEADER_RATE)
-        if change.op is ConfigOp.DELETE:
-            assert change in self._putting_back
         if change.key not in REPLICAS:
             if change not in self._putting_back and change.value is not None:
                 self.rates_sent.add(change.value)

@@ -213,15 +213,23 @@ class _OnABreakingDisk(ThrottledStory):
 
     def opened(self) -> Journal:
         kind = WitnessedJournal if self.whole else _BreakingJournal
+        self.rules.journaled = True
+        if not self.whole:
+            self.cluster.at(_BreakingJournal.broken_s, self._breaks)
         return kind.watched(self.path, self.clock, self.written)
+
+    def _breaks(self) -> None:
+        self.rules.journaled = False
 
 
 def test_an_engine_that_loses_its_journal_names_the_throttle_that_stays(tmp_path: Path) -> None:
     story = _OnABreakingDisk(tmp_path)
+    story.schedule(11.0, acts.Deny("alter_configs"))
 
     with pytest.raises(JournalProblem, match="Its throttle stays on broker 4 and topic orders"):
         story.played()
 
+    story.cluster.do(acts.Allow("alter_configs"))
     story.whole = True
     story.resumed()
     story.assert_left_as_found()
