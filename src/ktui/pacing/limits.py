@@ -151,8 +151,9 @@ _LEADER, _RECEIVER, _RACK = (kind.value for kind in At)  # bare, as the costs ar
 
 
 def _bytes_at_brokers(of: Demand) -> Sequence[tuple[Place, int]]:
-    leader, received = of.places[_LEADER], [(b, of.weight) for b in of.places[_RECEIVER]]
-    return [(leader[0], of.adds * of.weight), *received] if leader else received
+    places, weight = of.places, of.weight
+    received = [(broker, weight) for broker in places[_RECEIVER]]
+    return [(places[_LEADER][0], of.adds * weight), *received] if places[_LEADER] else received
 
 
 USUAL_BYTES = 32 * 1024 * 1024  # W by default
