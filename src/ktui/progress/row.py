@@ -16,8 +16,8 @@ RECENT_SLOTS = 120
 HISTORY_SLOTS = 240
 HISTORY_SLOT_S = 1.0
 
-_MOMENTS = frozenset({Mark.LEADER_MOVED, Mark.CANCELLED})
-_STICKY = frozenset({Mark.STALLED, *_MOMENTS})
+MOMENTS = frozenset({Mark.LEADER_MOVED, Mark.CANCELLED})
+_STICKY = frozenset({Mark.STALLED, *MOMENTS})
 _NOTHING = int(Mark.NOTHING)
 
 
@@ -90,9 +90,9 @@ def _extended(marks: bytes, ahead: int, mark: int, *, gap: bool, most: int) -> b
 
 def _between(last: int, mark: int) -> int:
     """Return the mark for slots that a slow poll skipped; marks of a moment are not repeated."""
-    if mark not in _MOMENTS:
+    if mark not in MOMENTS:
         return mark
-    return last if last not in _MOMENTS else _NOTHING
+    return last if last not in MOMENTS else _NOTHING
 
 
 def _halved(marks: bytes) -> bytes:

@@ -13,7 +13,7 @@ SHOWN = {
     "run": ("batch", "throttle", "60 MB/s into each broker", "step 1/2", "P 5 of 5 in use"),
     "partition": ("steps of run", "in flight", "leader", "lag"),
     "watch": ("SIMULATED", "STALLED", "broker 5 is down", "done"),
-    "rehearsal": ("SIMULATED x10", "ROLLING BACK", "is down", "break it"),
+    "rehearsal": ("SIMULATED x10", "ROLLING BACK", "broker 4 down", "break it"),
     "cancel": ("roll back", "what is sent", "replicas after", "cancel gate"),
 }
 """Words of each picture."""

@@ -101,7 +101,7 @@ async def test_a_long_topic_keeps_its_partition_number() -> None:
     tp = TopicPartition("a-topic-with-a-name-of-many-many-words-in-it", 123)
     app = host()
     async with app.run_test() as pilot:
-        assert "…-123 " in await shown(pilot, app, (Event(BEGAN, "what", tp),))
+        assert "in-it-123 " in await shown(pilot, app, (Event(BEGAN, "what", tp),))
 
 
 @pytest.mark.parametrize("size", SIZES)

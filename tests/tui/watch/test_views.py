@@ -127,9 +127,8 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
         assert "done" in watch.row("t-1")
         await watch.do(layout.Shutdown(4), layout.Shutdown(9))
         await watch.pass_time(10)
-        row = watch.row("t-1")
-        assert "done" in row
-        assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in row
+        assert "done" in watch.row("t-1")
+        assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in watch.row("t-1")
         await watch.press("enter")
         assert "UNDER MIN · reached its target; ISR 2, min 3; out of ISR: 4" in watch.lines[2]
         await watch.press("escape", "v")
@@ -232,7 +231,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
         # one that is marked keeps its row
         await watch.press("space", "escape")
         assert watch.rows == ["a-0", "a-1", "a-2"]
-        await watch.pilot.click("PartitionList", offset=(8, 3))
+        await watch.pilot.click("PartitionList", offset=(8, 4))
         await watch.pilot.pause()
         assert len(watch.rows) == 16
 

@@ -22,17 +22,18 @@ from ktui.tui.draw.cells import (
     BARS,
     CANCEL_SIGNS,
     SIGNS,
-    SPANS,
+    UNKNOWN,
     Piece,
     SignAt,
-    WaitedSpan,
+    SpanOf,
+    Window,
+    cell_seconds,
     cut_pieces,
     mark_cell,
     partition_text,
     pieces_width,
     replica_pieces,
     timeline_cells,
-    timeline_width,
 )
 from ktui.tui.draw.paint import ROLES
 from ktui.tui.run_view.messages import cancel_consequences
@@ -42,10 +43,15 @@ any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))
 rows = st.lists(any_mark, min_size=1, max_size=RECENT_SLOTS).map(bytes)
 
 
-def drawn(marks: bytes, width: int, now_s: float | None = None) -> str:
-    end_s = 5.0 * 1_000
-    slots = Slots(slot_s=5.0, end_s=end_s, marks=marks)
-    pieces = timeline_cells(slots, width, end_s - 1 if now_s is None else now_s)
+def drawn(marks: bytes, width: int, now_s: float | None = None, cell_s: float = 5) -> str:
+    """Draw slots of 5 s that end after 5,000 s."""
+    slots = Slots(slot_s=5.0, end_s=5_000.0, marks=marks)
+    return text_of(
+        timeline_cells(slots, width, Window(4_999.0 if now_s is None else now_s, cell_s))
+    )
+
+
+def text_of(pieces: list[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
@@ -84,26 +90,22 @@ def test_a_timeline_fills_exactly_the_cells_it_is_given(
 
 def test_without_room_there_is_no_timeline() -> None:
     assert drawn(b"\x00", 0) == ""
-    assert timeline_width(0) == 0
 
 
-@given(st.integers(1, 300), st.sampled_from(SPANS))
-def test_the_span_fits_the_room_with_a_whole_number_of_slots_a_cell(room: int, span: int) -> None:
-    width = timeline_width(room, span)
-    assert 1 <= width <= min(room, span)
-    per_cell = -(-span // room)
-    assert span - per_cell < width * per_cell <= span
+@given(st.integers(2, 300), st.floats(0, 1e8))
+def test_a_window_has_room_for_all_that_is_to_be_shown_and_little_else(
+    width: int, seconds: float
+) -> None:
+    cell_s = cell_seconds(seconds, width)
+    assert (width - 1) * cell_s >= seconds
+    assert cell_s == 1 or seconds > (width - 1) * cell_s / 1.26
 
 
-def test_a_shorter_span_shows_the_same_moments_in_more_cells() -> None:
-    slots = Slots(slot_s=5.0, end_s=5_000, marks=bytes([0] * 12 + [100] * 12))
-    now_s = 4_999.0
-    ten, two = (
-        "".join(piece.text for piece in timeline_cells(slots, 24, now_s, span)).strip()
-        for span in (RECENT_SLOTS, SPANS[-1])
-    )
-    assert (ten.count("▁"), ten.count("█"), len(ten)) == (2, 3, 5)
-    assert two == "▁" * 12 + "█" * 12
+def test_a_cell_of_less_time_shows_the_same_moments_in_more_cells() -> None:
+    marks = bytes([0] * 12 + [100] * 12)
+    assert drawn(marks, 24, cell_s=25).strip() == "▁▁███"
+    assert drawn(marks, 24, cell_s=5) == "▁" * 12 + "█" * 12
+    assert drawn(marks, 60, cell_s=1) == "█" * 60
 
 
 def test_a_timeline_has_the_newest_slot_on_the_right_and_unwatched_slots_blank() -> None:
@@ -115,47 +117,70 @@ def test_a_timeline_has_the_newest_slot_on_the_right_and_unwatched_slots_blank()
 def test_a_moment_of_trouble_is_shown_at_any_width_of_the_timeline(mark: Mark) -> None:
     marks = bytes([40] * 50 + [mark] + [60] * 69)
     for width in (120, 60, 24, 10, 5):
-        assert SIGNS[mark].glyph in drawn(marks, width)
+        assert SIGNS[mark].glyph in drawn(marks, width, cell_s=cell_seconds(600, width))
 
 
-@given(rows, st.sampled_from([8, 10, 15, 24, 40, 60]))
+@given(
+    rows,
+    st.integers(2, 120),
+    st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5, 15, 120]),
+)
 def test_cells_move_left_with_time_and_never_change_what_they_show(
-    marks: bytes, width: int
+    marks: bytes, width: int, cell_s: float
 ) -> None:
-    per_cell = RECENT_SLOTS // width
-    now_s = 5.0 * per_cell * 1_000 - 1
-    slots = Slots(slot_s=5.0, end_s=5.0 * per_cell * 1_000, marks=marks)
-    before = "".join(piece.text for piece in timeline_cells(slots, width, now_s))
-    after = "".join(piece.text for piece in timeline_cells(slots, width, now_s + 5.0 * per_cell))
+    slots = Slots(slot_s=5.0, end_s=6_000.0, marks=marks)
+    before = text_of(timeline_cells(slots, width, Window(6_000.0, cell_s)))
+    after = text_of(timeline_cells(slots, width, Window(6_000.0 + cell_s, cell_s)))
     assert after == before[1:] + " "
 
 
 def test_the_sign_of_a_moment_is_in_its_cell_and_moves_left_with_it() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
-    sign = SignAt(542.0, CANCEL_SIGNS[CancelKind.ROLLBACK])
-    pieces = timeline_cells(slots, 120, 599.0, sign=sign)
-    drawn = "".join(piece.text for piece in pieces)
-    assert drawn.index("↩") == 542 // 5
-    later = timeline_cells(slots, 120, 604.0, sign=sign)
-    assert "".join(piece.text for piece in later).index("↩") == 542 // 5 - 1
-    gone = timeline_cells(slots, 120, 1_200.0, sign=sign)
-    assert "↩" not in "".join(piece.text for piece in gone)
+    signs = [SignAt(542.0, CANCEL_SIGNS[CancelKind.ROLLBACK])]
+
+    def place(now_s: float) -> int:
+        return text_of(timeline_cells(slots, 120, Window(now_s, 5), signs=signs)).find("↩")
+
+    assert place(599.0) == 542 // 5
+    assert place(604.0) == 542 // 5 - 1
+    assert place(1_200.0) == -1
 
 
 def test_a_waiting_replica_is_drawn_as_waiting_even_if_it_was_in_sync() -> None:
     marks = [Mark.IN_SYNC, Mark.OUT_OF_SYNC, Mark.IN_SYNC, Mark.LEADER_MOVED, Mark.IN_SYNC]
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes(marks))
-    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(565.0))
-    assert "".join(piece.text for piece in pieces).strip() == "┄┄┄░┄★┄"
+    assert waited(slots, 565.0, None).strip() == "┄┄┄░┄★┄"
 
 
 def test_a_replica_in_sync_after_its_wait_is_drawn_in_sync() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.IN_SYNC, 50, *[Mark.IN_SYNC] * 3]))
-    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(0.0, 580.0))
-    assert "".join(piece.text for piece in pieces) == "┄" * 116 + "▅━━━"
+    assert waited(slots, 0.0, 580.0) == "┄" * 116 + "▅━━━"
     blank = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.NOTHING, Mark.IN_SYNC]))
-    pieces = timeline_cells(blank, 120, 599.0, waits=WaitedSpan(0.0, 500.0))
-    assert "".join(piece.text for piece in pieces) == "┄" * 101 + " " * 18 + "━"
+    assert waited(blank, 0.0, 500.0) == "┄" * 101 + " " * 18 + "━"
+
+
+def waited(slots: Slots, from_s: float, until_s: float | None) -> str:
+    wait = SpanOf(from_s, until_s, SIGNS[Mark.WAITING], healthy_too=True)
+    return text_of(timeline_cells(slots, 120, Window(599.0, 5), spans=[wait]))
+
+
+def test_what_nobody_saw_is_drawn_as_unknown_and_never_over_what_somebody_saw() -> None:
+    slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([40, 60]))
+    unseen = SpanOf(-1e15, 593.0, UNKNOWN)
+    pieces = timeline_cells(slots, 10, Window(599.0, 5), spans=[unseen])
+    assert text_of(pieces) == "?" * 8 + "▄▅"
+
+
+def test_what_was_before_the_last_ten_minutes_comes_from_the_lanes() -> None:
+    recent = Slots(slot_s=5.0, end_s=1_200.0, marks=bytes([90] * 120))
+    slow = Slots(slot_s=8.0, end_s=1_200.0, marks=bytes([*range(75), *[90] * 75]))
+    quick = Slots(slot_s=8.0, end_s=1_200.0, marks=bytes([Mark.IN_SYNC] * 150))
+    pieces = timeline_cells(recent, 60, Window(1_199.0, 20), older=[quick, slow])
+    bars = text_of(pieces)
+    assert bars[30:] == "█" * 30, "of the last ten minutes the partition's own marks tell"
+    heights = [BARS.index(bar) for bar in bars[:30]]
+    assert heights == sorted(heights)
+    assert (heights[0], heights[-1]) == (0, 5), "the slower of two copies counts"
 
 
 def test_a_timeline_without_new_slots_keeps_moving_left() -> None:
@@ -213,7 +238,7 @@ def test_a_name_fills_its_column_exactly(topic: str, number: int, width: int) ->
 
 
 def test_a_long_name_keeps_its_partition() -> None:
-    assert partition_text(TopicPartition("a-very-long-topic", 12), 12) == "a-very-l…-12"
+    assert partition_text(TopicPartition("a-very-long-topic", 12), 12) == "a-…-topic-12"
 
 
 @given(st.lists(texts.map(Piece), max_size=6), st.integers(0, 60))

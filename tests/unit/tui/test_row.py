@@ -33,7 +33,6 @@ from ktui.tui.screens.watch.columns import (
     LEFT,
     PARTITION,
     RATE,
-    REASON,
     REPLICAS,
     STATE,
     TARGET,
@@ -45,7 +44,7 @@ from ktui.tui.screens.watch.columns import (
     layout,
 )
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row import row_pieces
+from ktui.tui.screens.watch.row import pieces_below, row_pieces
 from ktui.tui.screens.watch.row_model import Arrangement, RowChange
 from ktui.tui.screens.watch.words import RowContext
 from support.journals.journals import started
@@ -77,27 +76,38 @@ def _waiting_lane() -> Lane:
 
 
 @pytest.mark.parametrize("width", [79, 96, 119, 150, 199])
-def test_a_reason_is_whole_whatever_else_of_its_row_has_to_give_way(width: int) -> None:
+def test_a_reason_is_whole_in_its_row_or_under_it_and_never_over_the_timeline(width: int) -> None:
     why = "0.3 MB/s throttle, 1.7 MB/s in"
     stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
     lane = Lane(4, Role.ADDING, share=0.125, stall=stall, lag_messages=3_000, rate_bytes_s=2e5)
     seen = timeline(tp("payments-settled-12"), phase=Phase.MOVING, lanes={4: lane})
-    columns = layout(width, Extents(19, 14))
-    text = "".join(piece.text for piece in row_pieces(seen, columns, RowContext(BEGAN_S + 60)))
-    assert why in text
+    columns, context = layout(width, Extents(19, 14)), RowContext(BEGAN_S + 60)
+    text = "".join(piece.text for piece in row_pieces(seen, columns, context))
+    below = pieces_below(seen, columns, context)
     assert "behind 1m" in text
+    assert (why in text) is (below is None)
+    assert below is None or why in "".join(piece.text for piece in below)
+    assert text[columns.tail - CURSOR_WIDTH :].startswith("0.3 ")
+    assert len(text) <= width
 
 
-def test_a_reason_too_long_for_its_row_takes_the_figures_and_leaves_the_replicas() -> None:
-    why = "0.3 MB/s throttle, 1.6 MB/s in; needs more than 1.6 MB/s"
-    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
-    lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, stall=stall)}
-    seen = timeline(tp("payments-12"), phase=Phase.MOVING, lanes=lanes)
-    words = row_pieces(seen, layout(79, Extents(11, 14)), RowContext(BEGAN_S + 60))
+def test_a_reason_takes_the_figures_that_it_needs_and_leaves_the_others() -> None:
+    stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 4, "broker 4 is down")
+    lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6, stall=stall)}
+    seen = timeline(tp("payments-12"), phase=Phase.STALLED, lanes=lanes)
+    words = row_pieces(seen, layout(125, Extents(11, 16)), RowContext(BEGAN_S + 60))
     text = "".join(piece.text for piece in words)
-    assert text.rstrip().endswith("0.3 MB/s throttle, 1.6 MB/s in …")
     assert "*1 2 +9" in text
-    assert "3.0 k msg" not in text
+    assert "broker 4 is down   3.0 k msg" in text
+    assert "2.0 MB/s" not in text
+
+
+def test_figures_without_a_column_stand_under_the_row() -> None:
+    lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6)}
+    seen, context = timeline(phase=Phase.MOVING, lanes=lanes), RowContext(BEGAN_S + 60)
+    narrow = pieces_below(seen, layout(70, Extents(20, 14)), context) or []
+    assert "".join(piece.text for piece in narrow) == "└ lag 3.0 k msg   rate 2.0 MB/s"
+    assert pieces_below(seen, layout(130, Extents(20, 14)), context) is None
 
 
 @pytest.mark.parametrize("width", range(100, 150))
@@ -139,7 +149,7 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     why = "broker 4, which is to be added, is down"
     gone = Lane(4, Role.OUT_OF_SYNC)
     seen = timeline(tp("a-0"), phase=Phase.DONE, lanes={4: gone})
-    words = row_pieces(seen, layout(140, Extents(), batches=True), _in_a_run(state, why))
+    words = row_pieces(seen, layout(160, Extents(), batches=True), _in_a_run(state, why))
     assert "".join(piece.text for piece in words).rstrip().endswith(why)
 
 
@@ -285,30 +295,52 @@ def test_an_update_without_a_change_returns_false() -> None:
     assert not arrangement.update(dict(timelines), NOW, reposition=True)
 
 
-@given(st.integers(40, 400), st.integers(1, 300), st.integers(1, 200))
-def test_the_columns_always_fit_the_width(width: int, name: int, replicas: int) -> None:
-    columns = layout(width, Extents(name, replicas))
+@given(st.integers(50, 400), st.integers(1, 300), st.integers(1, 200), st.booleans())
+def test_the_columns_always_fit_the_width(
+    width: int,
+    name: int,
+    replicas: int,
+    batches: bool,  # noqa: FBT001 - drawn by hypothesis
+) -> None:
+    columns = layout(width, Extents(name, replicas), batches=batches)
     last, start, size = list(columns.spans())[-1]
-    assert start + size <= max(width, 72), last
+    assert start + size <= width, last
     assert columns.width_of(PARTITION) >= 9
     assert columns.width_of(REPLICAS) >= 8
+
+
+@given(st.integers(79, 400), st.integers(1, 300), st.integers(1, 40), st.booleans())
+def test_nothing_takes_the_room_of_the_timeline(
+    width: int,
+    name: int,
+    replicas: int,
+    batches: bool,  # noqa: FBT001 - drawn by hypothesis
+) -> None:
+    columns = layout(width, Extents(name, replicas), batches=batches)
+    least = next(least for at, least in ((199, 70), (119, 40), (79, 24)) if width >= at)
+    assert columns.width_of(TIMELINE) >= least
+
+
+def test_a_name_is_cut_only_where_there_is_no_room_for_it() -> None:
+    assert layout(79, Extents(20, 14)).width_of(PARTITION) == 16
+    assert layout(119, Extents(38, 14)).width_of(PARTITION) == 36
+    assert layout(160, Extents(38, 14)).width_of(PARTITION) == 38
 
 
 def test_a_wider_terminal_shows_more() -> None:
     extents = Extents(21, 14)
     before: set[Column] = set()
     for width, *more in (
-        (60, PARTITION, STATE, REPLICAS, LEFT),
-        (76, LAG),
-        (79, RATE),
-        (90, TIMELINE),
-        (120, BATCH),
-        (135, REASON),
-        (150, TO_COPY),
-        (160, TARGET),
+        (62, PARTITION, STATE, REPLICAS, TIMELINE),
+        (79, LEFT),
+        (96, RATE),
+        (130, LAG),
+        (140, BATCH),
+        (160, TO_COPY),
+        (190, TARGET),
     ):
         columns = {column for column, _ in layout(width, extents, batches=True).columns}
-        assert columns - before == set(more)
+        assert columns - before == set(more), width
         assert before <= columns
         before = columns
 

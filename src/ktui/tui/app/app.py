@@ -65,9 +65,10 @@ from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, Commands, CommandScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
-from ktui.tui.screens.detail.screen import DetailPane, DetailScreen
+from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_groups
+from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
@@ -180,7 +181,7 @@ class KtuiApp(App[None], Services):
             interval_s=poll_interval_s,
             topics=topics,
             clock=self._clock,
-            pane=DetailPane(),
+            pane=Panels(),
             filter_text=filter_text,
         )
         self.abilities = Abilities(self)

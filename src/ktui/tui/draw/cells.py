@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
@@ -14,14 +16,17 @@ from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import CancelKind
-from ktui.progress.row import RECENT_SLOTS, merge_marks
+from ktui.progress.row import MOMENTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
 BARS: Final = "▁▂▃▄▅▆▇█"  # bars for the share caught up, in eighths
 ELLIPSIS: Final = "…"
 _LEFT_OUT = f" {ELLIPSIS}"
-SPANS: Final = (RECENT_SLOTS, RECENT_SLOTS // 2, RECENT_SLOTS // 5)
-"""The slots that a row's timeline may reach back: ten minutes, five, two."""
+_CELL_S: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+"""Seconds of a cell; longer ones are ten times as long, and so on.
+
+Each is at most 1.25 times the one before, so the time to be shown fills four fifths of a timeline.
+"""
 
 
 class Cell(NamedTuple):
@@ -46,6 +51,10 @@ SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     }
 )
 """The sign and the role of every mark that is not a share."""
+UNKNOWN: Final = Cell("?", "dim")  # nobody knows what was
+COPYING: Final = Cell("╍", "moving")  # by a journal, which has no shares
+BATCH_BEGUN: Final = Cell("▏", "header")
+DROPPED: Final = Cell("╎", "retiring")
 CANCEL_SIGNS: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
     {
         CancelKind.STOP: SIGNS[Mark.CANCELLED],
@@ -71,11 +80,35 @@ class SignAt(NamedTuple):
     cell: Cell
 
 
-class WaitedSpan(NamedTuple):
-    """The time for which a partition has waited for its first step, in monotonic seconds."""
+class SpanOf(NamedTuple):
+    """What is known of a span of monotonic seconds beside what polls have seen of it."""
 
     from_s: float
-    until_s: float | None = None
+    until_s: float | None  # None: until now
+    cell: Cell
+    healthy_too: bool = False  # drawn also where polls saw nothing but replicas in sync
+
+
+class Window(NamedTuple):
+    """The time that the timelines of all rows show: up to now, in cells of so many seconds."""
+
+    now_s: float
+    cell_s: float
+
+    def first(self, width: int) -> int:
+        """Return the number of the first of `width` cells, on a grid of absolute time."""
+        return math.floor(self.now_s / self.cell_s) - width + 1
+
+    def place(self, at_s: float, width: int) -> int:
+        """Return the cell of a moment, which may lie outside of `width` cells."""
+        return math.floor(at_s / self.cell_s) - self.first(width)
+
+
+def cell_seconds(seconds: float, width: int) -> float:
+    """Return the least seconds of a cell with which so many cells reach back so far."""
+    tens: Iterator[int] = itertools.accumulate(itertools.repeat(10), operator.mul, initial=1)
+    cells = max(1, width - 1)  # the newest cell has just begun
+    return next(each * ten for ten in tens for each in _CELL_S if each * ten * cells >= seconds)
 
 
 def mark_cell(mark: int) -> Cell:
@@ -86,46 +119,68 @@ def mark_cell(mark: int) -> Cell:
 
 
 _CELLS = tuple(map(mark_cell, range(256)))
+_NOTHING: Final = int(Mark.NOTHING)
+_LEAST_CUT = 6  # with fewer cells for a topic, its end alone is cut: two ends would say nothing
 _ROLE_OF_CELL = attrgetter("role")
 
 
-def timeline_width(room: int, span: int = RECENT_SLOTS) -> int:
-    """Return the cells of a timeline in a room; each is a whole number of slots."""
-    return span // _slots_a_cell(room, span) if room > 0 else 0
-
-
 def timeline_cells(
-    slots: Slots,
+    recent: Slots,
     width: int,
-    now_s: float,
-    span: int = RECENT_SLOTS,
+    window: Window,
     *,
-    waits: WaitedSpan | None = None,
-    sign: SignAt | None = None,
+    older: Sequence[Slots] = (),
+    spans: Sequence[SpanOf] = (),
+    signs: Sequence[SignAt] = (),
 ) -> list[Piece]:
-    """Draw the last `span` slots up to now, on a grid of absolute time: a mark keeps its cell."""
+    """Draw a window of time, on a grid of absolute time: what happened keeps its cell.
+
+    What polls saw goes before `spans`: `recent`, and before its first slot the worst of `older`.
+    `signs` stand over all, later ones over earlier ones.
+    """
     if width <= 0:
         return []
-    per_cell = _slots_a_cell(width, span)
-    last = round(slots.end_s / slots.slot_s) - 1
-    now = max(last, math.floor(now_s / slots.slot_s))
-    newest = now // per_cell
-    first = last - len(slots.marks) + 1
-    marks = [
-        _cell(slots.marks, (cell * per_cell) - first, per_cell)
-        for cell in range(newest - width + 1, newest + 1)
-    ]
-
-    def place(at_s: float) -> int:
-        return math.floor(at_s / slots.slot_s) // per_cell - (newest - width + 1)
-
-    if waits is not None:
-        until = width - 1 if waits.until_s is None else place(waits.until_s)
-        _wait(marks, place(waits.from_s), until)
+    first = window.first(width)
+    marks = _sampled(recent, first, width, window.cell_s)
+    begins_s = recent.end_s - recent.slot_s * len(recent.marks)
+    unseen = min(width, max(0, math.ceil(begins_s / window.cell_s) - first))
+    if older and unseen:
+        rows = [_sampled(slots, first, unseen, window.cell_s) for slots in older]
+        marks[:unseen] = map(_worst, *rows) if len(rows) > 1 else rows[0]
     cells = [_CELLS[mark] for mark in marks]
-    if sign is not None:
-        put_sign(cells, place(sign.at_s), sign.cell)
+    for span in spans:
+        until = width if span.until_s is None else window.place(span.until_s, width) + 1
+        for place in range(max(0, window.place(span.from_s, width)), min(until, width)):
+            mark = marks[place]
+            if mark == Mark.NOTHING or (span.healthy_too and mark == Mark.IN_SYNC):
+                cells[place] = span.cell
+    for sign in signs:
+        put_sign(cells, window.place(sign.at_s, width), sign.cell)
     return _runs(cells)
+
+
+def _sampled(slots: Slots, first: int, width: int, cell_s: float) -> list[int]:
+    """Return the mark of each cell: of a part of a slot, or of several slots."""
+    marks, ratio = slots.marks, cell_s / slots.slot_s
+    offset = round(slots.end_s / slots.slot_s, 6) - len(marks)  # of the first slot, in slots
+    found, before = [], None
+    for cell in range(first, first + width):
+        start = math.floor(cell * ratio - offset)
+        stop = max(start + 1, math.floor((cell + 1) * ratio - offset))
+        part = marks[max(0, start) : max(0, stop)]
+        if start == before and part and part[0] in MOMENTS:  # it stands in one cell of its slot
+            around = (marks[start + 1 : start + 2], marks[max(0, start - 1) : start])
+            part = next((each for each in around if each and each[0] not in MOMENTS), b"")
+        before = start
+        found.append(reduce(merge_marks, part) if part else _NOTHING)
+    return found
+
+
+def _worst(*marks: int) -> int:
+    """Return the one of several lanes' marks to show: trouble, else the least share."""
+    told = [mark for mark in marks if mark != _NOTHING]
+    trouble = [mark for mark in told if mark in (Mark.STALLED, Mark.OUT_OF_SYNC)]
+    return max(trouble) if trouble else min(told, default=_NOTHING)
 
 
 def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:
@@ -134,25 +189,34 @@ def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:
         cells[place] = cell
 
 
-def _wait(marks: list[int], first: int, last: int) -> None:
-    for cell in range(max(0, first), min(last + 1, len(marks))):
-        if marks[cell] in (Mark.NOTHING, Mark.IN_SYNC):
-            marks[cell] = Mark.WAITING
-
-
-def replica_pieces(state: PartitionState, down: Collection[int] = ()) -> list[Piece]:
+def replica_pieces(
+    state: PartitionState, down: Collection[int] = (), leaving: Collection[int] = ()
+) -> list[Piece]:
     """Draw the replicas: the kept, then the added `+`, then the retiring `-`.
 
     `*` leads, `>` is to lead, `=` is added and in the ISR, `!` is out of the ISR or offline. A
-    leader that is `down` leads no more, whatever brokers that have not heard of it say.
+    leader that is `down` leads no more, whatever brokers that have not heard of it say. `leaving`
+    are to be removed by a later step, of which Kafka does not know yet.
     """
-    pieces = [_replica(broker, state, down) for broker in _in_order(state)]
+    retiring = {*state.removing, *leaving}
+    pieces = [_replica(broker, state, down, retiring) for broker in _in_order(state, retiring)]
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]
 
 
 def partition_text(tp: TopicPartition, width: int) -> str:
-    """Fit a partition's name; a cut falls inside the topic, so the number stays."""
-    return cut(tp.topic, f"-{tp.partition}", width)
+    """Fit a partition's name; a cut falls into the middle of the topic: names differ at their ends.
+
+    The number always stays.
+    """
+    topic, number = tp.topic, f"-{tp.partition}"
+    room = width - cell_len(number) - 1
+    if room < _LEAST_CUT or cell_len(topic) <= room + 1:
+        return cut(topic, number, width)
+    head = set_cell_size(topic, room // 3)
+    tail = topic[-(room - cell_len(head)) :]
+    while cell_len(tail) > room - cell_len(head):
+        tail = tail[1:]
+    return set_cell_size(f"{head}{ELLIPSIS}{tail}{number}", width)
 
 
 def cut(text: str, tail: str, width: int) -> str:
@@ -185,7 +249,7 @@ def cut_sentence(text: str, width: int) -> str:
         return text
     room = set_cell_size(text, max(0, width - cell_len(_LEFT_OUT) + 1))
     end = max(map(room.rfind, (", ", "; ", ": ")))
-    end = end if end > 0 else room.rfind(" ")
+    end = end if 2 * end > width else room.rfind(" ")
     return text[:end] + _LEFT_OUT if end > 0 else cut(text, "", width)
 
 
@@ -213,15 +277,6 @@ def slowest_share(timeline: Timeline) -> tuple[float | None, bool]:
     return slowest.share, slowest.approximate
 
 
-def _slots_a_cell(room: int, span: int) -> int:
-    return math.ceil(span / max(1, room))
-
-
-def _cell(marks: bytes, start: int, count: int) -> int:
-    part = marks[max(0, start) : max(0, start + count)]
-    return reduce(merge_marks, part) if part else int(Mark.NOTHING)
-
-
 def _runs(cells: Iterable[Cell]) -> list[Piece]:
     return [
         Piece("".join(cell.glyph for cell in run), role)
@@ -229,14 +284,15 @@ def _runs(cells: Iterable[Cell]) -> list[Piece]:
     ]
 
 
-def _in_order(state: PartitionState) -> Iterator[int]:
-    moving = (*state.adding, *state.removing)
-    yield from (b for b in state.replicas if b not in moving)
+def _in_order(state: PartitionState, retiring: Collection[int]) -> Iterator[int]:
+    yield from (b for b in state.replicas if b not in state.adding and b not in retiring)
     yield from (b for b in state.replicas if b in state.adding)
-    yield from (b for b in state.replicas if b in state.removing and b not in state.adding)
+    yield from (b for b in state.replicas if b in retiring and b not in state.adding)
 
 
-def _replica(broker: int, state: PartitionState, down: Collection[int]) -> Piece:
+def _replica(
+    broker: int, state: PartitionState, down: Collection[int], retiring: Collection[int]
+) -> Piece:
     adding = broker in state.adding
     dead_leader = broker == state.leader and broker in down
     leads = state.described and broker == state.leader and not dead_leader
@@ -244,25 +300,16 @@ def _replica(broker: int, state: PartitionState, down: Collection[int]) -> Piece
     in_isr = state.described and broker in state.isr
     away = broker in state.offline or (state.described and not adding and not in_isr)
     away = away or dead_leader
-    signs = ("*" if leads else "", ">" if to_lead else "", _movement(broker, state))
+    movement = "+" if adding else "-" if broker in retiring else ""
     after = "!" if away else "=" if adding and in_isr else ""
-    role = _role(broker, state, leads=leads, away=away, to_lead=to_lead)
-    return Piece(f"{''.join(signs)}{broker}{after}", role, bold=leads, underline=away)
-
-
-def _movement(broker: int, state: PartitionState) -> str:
-    if broker in state.adding:
-        return "+"
-    return "-" if broker in state.removing else ""
-
-
-def _role(broker: int, state: PartitionState, *, leads: bool, away: bool, to_lead: bool) -> str:
     roles = (
         (leads, "leader"),
         (away, "out-of-sync"),
-        (broker in state.adding, "moving"),
-        (broker in state.removing, "retiring"),
+        (adding, "moving"),
+        (broker in retiring, "retiring"),
         (to_lead, "next-leader"),
         (state.described, "in-sync"),
     )
-    return next((role for applies, role in roles if applies), "waiting")
+    role = next((role for applies, role in roles if applies), "waiting")
+    signs = ("*" if leads else "", ">" if to_lead else "", movement)
+    return Piece(f"{''.join(signs)}{broker}{after}", role, bold=leads, underline=away)

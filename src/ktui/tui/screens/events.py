@@ -227,7 +227,7 @@ class EventList(ScrollView, can_focus=True):
         if number >= len(self._rows):
             return Strip.blank(width, self.rich_style)
         strip = Strip(self._segments(self._rows[number])).adjust_cell_length(width, self.rich_style)
-        if number != self._cursor:
+        if number != self._cursor or not self.can_focus:
             return strip
         behind = Style(bgcolor=self.get_component_rich_style("event--cursor").bgcolor)
         segments = [Segment("▌", self.rich_style), *strip.crop(1)]

@@ -18,7 +18,15 @@ from textual.widgets import Input
 
 from ktui.execution.run.states import CancelKind
 from ktui.progress.timeline import Mark
-from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
+from ktui.tui.draw.cells import (
+    BATCH_BEGUN,
+    CANCEL_SIGNS,
+    COPYING,
+    DROPPED,
+    SIGNS,
+    UNKNOWN,
+    Piece,
+)
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.brokers.status import BrokerStatusScreen, ManageBrokerScreen
@@ -154,11 +162,15 @@ _REPLICA_SIGNS = (
     (Piece(">4", "next-leader"), "first replica of the target: to lead, but does not yet"),
     (Piece("+7", "moving"), "being added"),
     (Piece("+7=", "moving"), "being added, and in the ISR already"),
-    (Piece("-3", "retiring"), "retiring: leaves when the move is done"),
+    (Piece("-3", "retiring"), "to be removed, by this reassignment or a later step of the run"),
     (Piece("2!", "out-of-sync", underline=True), "out of the ISR, or its broker is down"),
 )
 _TIMELINE_SIGNS = (
     (Piece("▁▃▅█", "moving"), "share caught up of the slowest replica being added"),
+    (Piece(*BATCH_BEGUN), "a batch submitted a step; for other moves, where it began"),
+    (Piece(*DROPPED), "replicas were dropped"),
+    (Piece(*COPYING), "copying, by the run's journal: nobody polled its share"),
+    (Piece(*UNKNOWN), "the move is older than what anybody has seen of it"),
     (Piece(*CANCEL_SIGNS[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)

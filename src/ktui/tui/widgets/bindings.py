@@ -112,7 +112,7 @@ WATCH_BINDINGS: list[Binding] = [
     ),
     hidden(
         "z", "zoom", "zoom",
-        "Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
+        "Show the last 10 minutes, the last minute, or all since the first move",
     ),
     hidden(
         "o", "unfold", "unfold",

@@ -235,7 +235,8 @@ def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
 def _facts(
     timeline: Timeline, of_run: RunDetail | None, down: Collection[int]
 ) -> list[tuple[str, Content]]:
-    state = timeline.state
+    state, goes_on = timeline.state, of_run is not None and not of_run.track.state.ended
+    leaving = {*state.replicas} - {*timeline.target, *state.adding} if goes_on else ()
     order = "" if timeline.original_ordered else "  (order not known)"
     return [
         ("leader", _leader(timeline, down)),
@@ -243,7 +244,7 @@ def _facts(
         ("original", Content(f"{_brokers(timeline.original)}{order}")),
         ("target", _target(timeline, of_run)),
         ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
-        ("replicas", content(replica_pieces(state, down))),
+        ("replicas", content(replica_pieces(state, down, leaving))),
     ]
 
 

@@ -162,7 +162,7 @@ class DetailPane(PartitionPane):
         background: $background;
         & > #pane-title { height: 1; }
         & > VerticalScroll {
-            border-left: solid $rule; padding: 0 1 0 2; scrollbar-size-vertical: 1;
+            padding: 0 1 0 2; scrollbar-size-vertical: 1;
         }
     }
     """
@@ -203,7 +203,7 @@ class DetailPane(PartitionPane):
             title = [name._replace(text=partition_text(tp, whole)), *state]
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height)
-        rule = ruled(faded(title) if stale else title, self.size.width, corner="┬")
+        rule = ruled(faded(title) if stale else title, self.size.width)
         set_text(self.query_one("#pane-title", Static), content(rule))
         self.query_one(Lines).show([as_current(line, stale=stale) for line in lines])
 

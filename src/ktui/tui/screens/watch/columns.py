@@ -1,7 +1,7 @@
 """The columns of the partition list: what stands in them, what they sort by, and which fit.
 
-A cell is drawn of a timeline, its width, the context of the row, and the slots of time that
-timelines reach back. A figure is one of a timeline and that context. `has` is asked with what the
+A cell is drawn of a timeline, its width, the context of the row, and the seconds of a cell of the
+timelines. A figure is one of a timeline and that context. `has` is asked with what the
 rows need, and whether a run is shown.
 """
 
@@ -9,28 +9,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from ktui import columns
-from ktui.progress.timeline import Phase, Timeline
+from ktui.progress.timeline import Phase, Role, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
-    SPANS,
     Piece,
+    Window,
+    cell_seconds,
     partition_text,
     replica_pieces,
     timeline_cells,
-    timeline_width,
 )
 from ktui.tui.screens.watch.state import state_cell, urgency
 from ktui.tui.screens.watch.words import RowContext
 
 CURSOR_WIDTH = 2  # cells before the first column: the sign of the cursor and that of a mark
-_WIDE, _WIDEST = 100, 170
-_LEAST_TIMELINE, _BEST_TIMELINE = 8, 60
-"""The cells of a timeline that is alone at the end of the row, and those that are enough."""
+_WIDE = 99
+_LEAST_TIMELINES = ((79, 24), (119, 40), (199, 70))
+"""The cells of a timeline that nothing else may take, by the width of the list."""
+_NARROWEST = 8  # cells of a timeline in a terminal of fewer than 80 columns
+_TAIL = 2 / 7
+"""The part of a wide list after the timeline, in which most reasons are whole, if there is room."""
+
+_NOT_KEPT = (Role.RETIRING, Role.GONE)
 
 Column = columns.Column[list[Piece]]
 
@@ -52,7 +58,7 @@ def _partition(timeline: Timeline, width: int, *_: object) -> list[Piece]:
     return [Piece(partition_text(timeline.tp, width), role)]
 
 
-def _batch(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
+def _batch(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:
     batch = _batch_number(timeline, context)
     return [] if batch is None else [Piece(f"{batch:,}")]
 
@@ -62,7 +68,7 @@ def _batch_number(timeline: Timeline, context: RowContext) -> int | None:
     return None if track is None else track.batch
 
 
-def _target(timeline: Timeline, _width: int, context: RowContext, _span: int) -> list[Piece]:
+def _target(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:
     track = context.track(timeline)
     if track is None and not timeline.state.reassigning:
         return []
@@ -106,11 +112,16 @@ def _copies(timeline: Timeline) -> bool:
     return not timeline.phase.ended and bool(timeline.catching_up)
 
 
-def _history(timeline: Timeline, width: int, context: RowContext, span: int) -> list[Piece]:
-    track = context.track(timeline)
-    waits = None if track is None else context.waiting(track)
-    sign = None if track is None else context.cancel_sign(track)
-    return timeline_cells(timeline.recent, width, context.now_s, span, waits=waits, sign=sign)
+def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float) -> list[Piece]:
+    kept = (lane.history for lane in timeline.lanes.values() if lane.role not in _NOT_KEPT)
+    return timeline_cells(
+        timeline.recent,
+        width,
+        Window(context.now_s, cell_s),
+        older=[history for history in kept if history is not None],
+        spans=context.past_spans(timeline),
+        signs=context.signs(timeline, cell_s),
+    )
 
 
 # ---------------------------------------------------------------------------- the columns
@@ -121,48 +132,50 @@ def _copying(extents: Extents, _run: object) -> bool:
 
 
 # The ranks: a narrow terminal first leaves out what other columns say, too (the target that the
-# replicas are on their way to, bytes beside the lag, a reason that can stand in place of others),
-# then what only tells the past; how long it still takes goes last.
+# replicas are on their way to, bytes beside the lag), then what the timeline has as a mark (the
+# batch), then figures; how long it still takes goes last. The timeline stays, and so does the
+# room after it: for figures, or for a reason in their place.
 PARTITION = Column(
-    heading="partition", cell=_partition, width=9, needs=lambda extents: extents.name, most=22,
-    figure=lambda *_: 0.0, steady=True,  # rows of equal figures are ordered by name
+    heading="partition", cell=_partition, width=9, needs=lambda extents: extents.name, most=16,
+    wide=28, figure=lambda *_: 0.0, steady=True,  # rows of equal figures are ordered by name
 )  # fmt: skip
 STATE = Column(
     heading="state", cell=lambda t, _w, context, _s: [state_cell(t, context)], width=12,
     needs=lambda extents: extents.state, figure=urgency, steady=True,
 )  # fmt: skip
-BATCH = Column(
-    heading="batch", cell=_batch, right=True, width=5, rank=5, has=lambda _, run: run,
-    figure=_batch_number, largest_first=True,
-)  # fmt: skip
 REPLICAS = Column(
-    heading="replicas", cell=lambda t, _w, context, _s: replica_pieces(t.state, context.down),
+    heading="replicas",
+    cell=lambda t, _w, context, _s: replica_pieces(t.state, context.down, context.leaving(t)),
     width=8, needs=lambda extents: extents.replicas, most=16,
 )  # fmt: skip
 TARGET = Column(
     heading="target", cell=_target, width=8, needs=lambda extents: extents.replicas, most=16,
     rank=8, has=lambda extents, run: run or extents.copying,
 )  # fmt: skip
+BATCH = Column(
+    heading="batch", cell=_batch, right=True, width=5, rank=5, has=lambda _, run: run,
+    figure=_batch_number, largest_first=True,
+)  # fmt: skip
+TIMELINE = Column(heading="timeline", cell=_history, width=_NARROWEST)
+RATE = Column(
+    heading="rate", cell=_rate, right=True, width=8, rank=3, has=_copying,
+    figure=lambda timeline, _: timeline.rate_bytes_s,
+)  # fmt: skip
+LEFT = Column(
+    heading="left", cell=_left, right=True, width=7, rank=1, has=_copying,
+    figure=lambda t, _: None if t.left_s is None else t.left_s.middle, largest_first=True,
+)  # fmt: skip
 LAG = Column(
-    heading="lag", cell=_lag, right=True, width=9, rank=2, has=_copying,
+    heading="lag", cell=_lag, right=True, width=9, rank=4, has=_copying,
     figure=lambda timeline, _: timeline.lag_messages, largest_first=True,
 )  # fmt: skip
 TO_COPY = Column(
     heading="to copy", cell=_to_copy, right=True, width=8, rank=7, has=_copying,
     figure=lambda timeline, _: timeline.lag_bytes, largest_first=True,
 )  # fmt: skip
-RATE = Column(
-    heading="rate", cell=_rate, right=True, width=8, rank=3, has=_copying,
-    figure=lambda timeline, _: timeline.rate_bytes_s,
-)  # fmt: skip
-LEFT = Column(
-    heading="left", cell=_left, right=True, width=7, wide=22, rank=1, has=_copying,
-    figure=lambda t, _: None if t.left_s is None else t.left_s.middle, largest_first=True,
-)  # fmt: skip
-TIMELINE = Column(heading="timeline", cell=_history, width=20, rank=4)
-REASON = Column(heading="reason", cell=lambda *_: [], width=18, rank=6)
-"""Its cell is a sentence, which may take the room of other columns: see row.py."""
-COLUMNS = (PARTITION, STATE, BATCH, REPLICAS, TARGET, LAG, TO_COPY, RATE, LEFT, TIMELINE, REASON)
+COLUMNS = (PARTITION, STATE, REPLICAS, TARGET, BATCH, TIMELINE, RATE, LEFT, LAG, TO_COPY)
+TAIL = COLUMNS[COLUMNS.index(TIMELINE) + 1 :]
+"""The columns whose place the reason of a row takes."""
 _BEGAN = Column(
     heading="began", cell=lambda *_: [], figure=lambda timeline, _: timeline.began_s,
     largest_first=True, steady=True,
@@ -181,7 +194,7 @@ class ColumnLayout(msgspec.Struct, frozen=True):
     width: int
     gap: int
     columns: tuple[tuple[Column, int], ...]
-    span: int = SPANS[0]
+    cell_s: float = 1.0  # the seconds of a cell of the timelines
 
     def width_of(self, column: Column) -> int:
         return dict(self.columns).get(column, 0)
@@ -192,6 +205,11 @@ class ColumnLayout(msgspec.Struct, frozen=True):
             yield column, start, width
             start += width + self.gap
 
+    @property
+    def tail(self) -> int:
+        """The cell at which the figures after the timeline begin."""
+        return next(start + width + self.gap for c, start, width in self.spans() if c is TIMELINE)
+
     def at(self, x: int) -> Column | None:
         """Return the column under a cell; the gap after a column belongs to it."""
         found = (c for c, start, width in self.spans() if start <= x < start + width + self.gap)
@@ -199,55 +217,61 @@ class ColumnLayout(msgspec.Struct, frozen=True):
 
 
 def layout(
-    width: int, extents: Extents, span: int = SPANS[0], *, batches: bool = False
+    width: int, extents: Extents, seconds: float = 0.0, *, batches: bool = False
 ) -> ColumnLayout:
-    """Lay out the columns in `width` cells, with a timeline of `span` slots.
+    """Lay out the columns in `width` cells; timelines reach back for so many seconds.
 
-    With `batches`, each partition's batch has a column if there is room.
+    With `batches`, each partition's batch has a column if there is room. The timeline has what no
+    other column needs.
     """
     gap, room = 2 if width >= _WIDE else 1, width - CURSOR_WIDTH
 
     def widths(shown: Sequence[Column]) -> dict[Column, int]:
-        found = {each: _least(each, extents, wide=width >= _WIDEST) for each in shown}
-        if TIMELINE in found and all(each.rank < BATCH.rank for each in shown):
-            found[TIMELINE] = _LEAST_TIMELINE  # it is alone at the end of the row
-        return found
+        found = {each: _least(each, extents, wide=width >= _WIDE) for each in shown}
+        if any(each.rank >= LAG.rank for each in shown):  # names go before these
+            found[PARTITION] = _needed(PARTITION, extents)
+        return {**found, TIMELINE: least_timeline(width)}
 
     def used(shown: Sequence[Column]) -> int:
         return sum(widths(shown).values()) + (len(shown) - 1) * gap
 
     wanted = [each for each in COLUMNS if each.has(extents, batches)]
     shown = columns.leave_out(wanted, lambda some: used(some) <= room)
-    fitted = widths(shown)
-    _spread(max(0, room - used(shown)), fitted, extents, span)
-    return ColumnLayout(width, gap, tuple(fitted.items()), span)
+    fitted, spare = widths(shown), room - used(shown)
+    for column in (PARTITION, REPLICAS):
+        more = max(0, _needed(column, extents) - fitted[column]) if spare > 0 else 0
+        change = min(spare, more)
+        if spare < 0:  # a narrow terminal: what is cut still says something
+            change = -min(-spare, fitted[column] - column.width)
+        fitted[column] += change
+        spare -= change
+    if width >= _WIDE:
+        tail = sum(fitted[each] + gap for each in TAIL if each in fitted)
+        spare -= min(max(0, spare), max(0, round(_TAIL * width) - tail))
+    fitted[TIMELINE] = max(_NARROWEST, fitted[TIMELINE] + spare)
+    cell_s = cell_seconds(seconds, fitted[TIMELINE])
+    return ColumnLayout(width, gap, tuple(fitted.items()), cell_s)
+
+
+def least_timeline(width: int) -> int:
+    """Return the cells that a timeline has at least in a list of this width."""
+    narrowest, least = _LEAST_TIMELINES[0]
+    if width < narrowest:
+        return max(_NARROWEST, least + width - narrowest)
+    for (narrow, least), (wide, more) in pairwise(_LEAST_TIMELINES):
+        if width <= wide:
+            return least + (width - narrow) * (more - least) // (wide - narrow)
+    return _LEAST_TIMELINES[-1][1]
+
+
+def _needed(column: Column, extents: Extents) -> int:
+    return column.width if column.needs is None else max(column.width, column.needs(extents))
 
 
 def _least(column: Column, extents: Extents, *, wide: bool) -> int:
-    needs = column.width if column.needs is None else column.needs(extents)
-    needs = min(needs, column.most) if column.most else needs
-    return (wide and column.wide) or max(column.width, needs)
-
-
-def _spread(spare: int, widths: dict[Column, int], extents: Extents, span: int) -> None:
-    """Give spare cells to what is cut: names, replicas; then to the timeline and to reasons."""
-    for column, width in widths.items():
-        if column.needs is not None and column.most:
-            wanted = max(0, min(column.needs(extents) - width, spare))
-            widths[column] += wanted
-            spare -= wanted
-    if TIMELINE not in widths:
-        if REASON in widths:
-            widths[REASON] += spare
-        return
-    room = widths[TIMELINE] + spare
-    if REASON not in widths:
-        widths[TIMELINE] = timeline_width(room, span)
-        return
-    room += widths[REASON]
-    wanted = max(TIMELINE.width, min(_BEST_TIMELINE, room // 2))
-    timeline = timeline_width(wanted, span)
-    widths[TIMELINE], widths[REASON] = timeline, room - timeline
+    most = (wide and column.wide) or column.most
+    needed = _needed(column, extents)
+    return min(needed, most) if most else needed
 
 
 # ------------------------------------------------------------------------------ their orders

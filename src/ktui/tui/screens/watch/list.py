@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
@@ -15,21 +16,27 @@ from textual.strip import Strip
 
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.row import RECENT_SLOT_S
 from ktui.progress.timeline import Timeline
-from ktui.tui.draw.cells import SPANS, Piece, faded
+from ktui.tui.draw.cells import Piece, Window, faded
 from ktui.tui.draw.paint import Paint
-from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, Ordering, layout
+from ktui.tui.screens.watch.columns import (
+    CURSOR_WIDTH,
+    TIMELINE,
+    ColumnLayout,
+    Ordering,
+    layout,
+)
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache
+from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache, pieces_below
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange
+from ktui.tui.screens.watch.rule import time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import OffLoop
 
-_SEEN_SPANS = tuple(round(minutes * 60 / RECENT_SLOT_S) for minutes in (1, 2, 3, 4, 5, 6, 8, 10))
-"""The spans of time that timelines grow through while there is more and more to show."""
+_ZOOMS = (None, 600.0, 60.0)
+"""The seconds that timelines reach back: to the first move, or so many."""
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -105,8 +112,8 @@ class PartitionList(ScrollView, can_focus=True):
         self.ordering, self.rowfilter = Ordering(), RowFilter()
         """The order and the filter that were chosen last."""
         self._off_loop = OffLoop(self, self._arranged, self._show_rows, RowChange.then)
-        self._zoomed: int | None = None
-        self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
+        self.zoom: float | None = None
+        self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents, batches=False)
         self.row = 0  # the line under the cursor: a row, or below all rows what is folded
         self.held = False
         self.stale = False
@@ -117,6 +124,9 @@ class PartitionList(ScrollView, can_focus=True):
         self._fold_lines: list[FoldLine] = []
         self._on_line: FoldKind | None = None
         self._unfolded_from: frozenset[TopicPartition] | None = None
+        self._below: list[Piece] | None = None
+        """What the row under the cursor has no room for, in a line of its own under it."""
+        self._axis_in_force = ""
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -131,12 +141,26 @@ class PartitionList(ScrollView, can_focus=True):
 
     @property
     def _lines(self) -> int:
+        """The lines at which the cursor can stand."""
         return len(self.arrangement.rows) + len(self._fold_lines)
+
+    @property
+    def lines(self) -> int:
+        return self._lines + (self._below is not None)
+
+    def _line_of(self, row: int) -> int:
+        return row + (self._below is not None and row > self.row)
+
+    def _row_at(self, line: int) -> int | None:
+        """Return the row in a line; None for the line under the cursor's row."""
+        if self._below is None or line <= self.row:
+            return line
+        return None if line == self.row + 1 else line - 1
 
     @property
     def _fold_top(self) -> int:
         """The line of the screen at which folded lines begin: below the last row, or the lowest."""
-        below_rows = len(self.arrangement.rows) - self.scroll_offset.y
+        below_rows = self._line_of(len(self.arrangement.rows)) - self.scroll_offset.y
         return max(0, min(below_rows, self.size.height - len(self._fold_lines)))
 
     @property
@@ -199,8 +223,12 @@ class PartitionList(ScrollView, can_focus=True):
             self.post_message(self.Arranged())
         if not self.rearranging:
             self._go_to_unfolded()
+        self._find_below()
         if not self._lay_out():
             self._redraw_changed()
+        if self.axis != self._axis_in_force:
+            self._axis_in_force = self.axis
+            self.post_message(self.Arranged())
 
     def show_fold_lines(self, lines: list[FoldLine]) -> None:
         if lines == self._fold_lines:
@@ -258,17 +286,21 @@ class PartitionList(ScrollView, can_focus=True):
         kept = timeline.tp in self.marked or (self.held and timeline.tp == self._anchor)
         return not kept and self._fold.hides(timeline, context)
 
-    def zoom(self) -> None:
-        self._zoomed = next((each for each in SPANS if each < self.span), None)
+    def zoom_in(self) -> None:
+        self.zoom = _ZOOMS[(_ZOOMS.index(self.zoom) + 1) % len(_ZOOMS)]
         self._lay_out()
 
     @property
-    def span(self) -> int:
-        """Slots of time that the timelines reach back: no further than there is something."""
-        if self._zoomed is not None:
-            return self._zoomed
-        seen = self._row_context.now_s - self.arrangement.seen_since_s
-        return next((each for each in _SEEN_SPANS if each * RECENT_SLOT_S >= seen), SPANS[0])
+    def _shown_s(self) -> float:
+        """The seconds that the timelines reach back: no further than there is something."""
+        seen_s = self._row_context.now_s - self.arrangement.seen_since_s
+        return min(max(0.0, seen_s), math.inf if self.zoom is None else self.zoom)
+
+    @property
+    def axis(self) -> str:
+        layout, context = self.layout_in_force, self._row_context
+        window = Window(context.now_s, layout.cell_s)
+        return time_axis(window, layout.width_of(TIMELINE), context.now_at)
 
     def let_go(self) -> None:
         self.held, self._anchor = False, None
@@ -290,6 +322,7 @@ class PartitionList(ScrollView, can_focus=True):
             self.row = 0
         self.row = max(0, min(self.row, (len(rows) or self._lines) - 1))
         self._note_line()
+        self._find_below()
         if self.row != before:
             height = before - self.scroll_offset.y
             self.scroll_to(y=max(0, self.row - height), animate=False, immediate=True)
@@ -298,14 +331,33 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _fit_scrollbar(self) -> None:
         """While all lines fit, their number changes no layout."""
-        self.virtual_size = Size(0, max(self._lines, self.size.height))
+        self.virtual_size = Size(0, max(self.lines, self.size.height))
+
+    def _find_below(self) -> None:
+        before, tp = self._below, self.cursor
+        self._below = None
+        if tp is not None:
+            timeline = self.arrangement.timelines[tp]
+            self._below = pieces_below(timeline, self.layout_in_force, self._row_context)
+        if (before is None) is not (self._below is None):
+            self._fit_scrollbar()
+            self.refresh()
+        elif before != self._below:
+            y = self._line_of(self.row) + 1 - self.scroll_offset.y
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    @property
+    def _room(self) -> int:
+        return max(0, self.size.width - self.styles.scrollbar_size_vertical)
 
     def _lay_out(self) -> bool:
         batches = self._row_context.run is not None
-        new_layout = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
+        extents, seconds = self.arrangement.extents, self._shown_s
+        new_layout = layout(self._room, extents, seconds, batches=batches)
         if new_layout == self.layout_in_force:
             return False
         self.layout_in_force = new_layout
+        self._find_below()
         self._forget_drawn()
         self.post_message(self.Arranged())
         return True
@@ -316,25 +368,31 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _redraw_changed(self) -> None:
         top = self.scroll_offset.y
-        rows = self.arrangement.rows[top : top + self._fold_top]
-        for y, tp in enumerate(rows):
-            drawn = self._drawn.known(tp)
-            if drawn is None or drawn != self._strip(top + y):
+        for y in range(self._fold_top):
+            row = self._row_at(top + y)
+            drawn = None if row is None else self._drawn.known(self.arrangement.rows[row])
+            if row is not None and (drawn is None or drawn != self._strip(row)):
                 self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         below = y - self._fold_top
         if below < 0:
-            return self._strip(self.scroll_offset.y + y)
+            row = self._row_at(self.scroll_offset.y + y)
+            return self._below_strip() if row is None else self._strip(row)
         if below < len(self._fold_lines):
             return self._fold_strip(below)
         return Strip.blank(self.size.width, self.paint.background("background"))
 
+    def _below_strip(self) -> Strip:
+        return self._line_strip(self._below or [], under_cursor=True)
+
     def _fold_strip(self, place: int) -> Strip:
-        width = self.size.width
+        pieces = self._fold_lines[place].pieces(self.size.width - CURSOR_WIDTH)
         under_cursor = self.row == len(self.arrangement.rows) + place
-        behind = "cursor" if under_cursor else "background"
-        pieces = self._fold_lines[place].pieces(width - CURSOR_WIDTH)
+        return self._line_strip(pieces, under_cursor=under_cursor)
+
+    def _line_strip(self, pieces: list[Piece], *, under_cursor: bool) -> Strip:
+        width, behind = self.size.width, "cursor" if under_cursor else "background"
         sign = Piece(f"{CURSOR if under_cursor else ' '} ", "moving")
         pieces = [sign, *(faded(pieces) if self.stale else pieces)]
         strip = Strip(self.paint.segments(pieces, behind))
@@ -422,6 +480,9 @@ class PartitionList(ScrollView, can_focus=True):
     def _move_to(self, row: int) -> None:
         before, self.row = self.row, row
         self._note_line()
+        if self._below is not None:
+            self.refresh()  # the rows below the cursor's move up by a line
+        self._find_below()
         self._scroll_to_cursor()
         self._refresh_row(before)
         self._refresh_row(row)
@@ -431,13 +492,14 @@ class PartitionList(ScrollView, can_focus=True):
         top, height = self.scroll_offset.y, self.size.height - len(self._fold_lines)
         if self._on_line is not None:  # always in sight
             return
+        last = self.row + (self._below is not None)
         if self.row < top:
             self.scroll_to(y=self.row, animate=False, immediate=True)
-        elif height > 0 and self.row >= top + height:
-            self.scroll_to(y=self.row - height + 1, animate=False, immediate=True)
+        elif height > 0 and last >= top + height:
+            self.scroll_to(y=last - height + 1, animate=False, immediate=True)
 
     def _refresh_row(self, row: int) -> None:
-        y, below = row - self.scroll_offset.y, row - len(self.arrangement.rows)
+        y, below = self._line_of(row) - self.scroll_offset.y, row - len(self.arrangement.rows)
         if below >= 0:
             self.refresh(Region(0, self._fold_top + below, self.size.width, 1))
         elif 0 <= y < self._fold_top:
@@ -450,7 +512,10 @@ class PartitionList(ScrollView, can_focus=True):
         """
         at = event.get_content_offset_capture(self)
         below = at.y - self._fold_top
-        row = self.scroll_offset.y + at.y if below < 0 else len(self.arrangement.rows) + below
+        row = len(self.arrangement.rows) + below
+        if below < 0:
+            found = self._row_at(self.scroll_offset.y + at.y)
+            row = self.row if found is None else found
         if row >= self._lines:
             return
         self._go(row)
@@ -463,11 +528,8 @@ class PartitionList(ScrollView, can_focus=True):
             self.action_open()
 
 
-PANE_FROM = 160  # cells of width from which the list shares the screen with the pane
-
-
 class PartitionPane(Vertical):
-    """A pane that shows nothing; `screens/detail` fills it."""
+    """A pane that shows nothing; `screens/panels.py` fills it."""
 
     @property
     def interest(self) -> Interest:

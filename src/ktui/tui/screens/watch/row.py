@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from textual.cache import LRUCache
@@ -11,17 +10,13 @@ from textual.strip import Strip
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, cut_pieces, cut_sentence, faded, pieces_width, replica_pieces
+from ktui.tui.draw.cells import Piece, cut_pieces, cut_sentence, faded, pieces_width
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import (
+    CURSOR_WIDTH,
     LAG,
-    LEFT,
     RATE,
-    REASON,
-    REPLICAS,
     TIMELINE,
-    TO_COPY,
-    Column,
     ColumnLayout,
 )
 from ktui.tui.screens.watch.state import reason
@@ -30,98 +25,58 @@ from ktui.tui.screens.watch.words import RowContext
 CURSOR = "▌"
 MARK = "◆"
 _CACHED_STRIPS = 2_000
-_FIGURES = (LAG, TO_COPY, RATE, LEFT)
-_GIVING_WAY = (REASON, TIMELINE, *reversed(_FIGURES))
-"""The columns whose room a reason takes, the rightmost first."""
-_LEAST_REASON = 24  # with fewer cells than this, a reason takes the room of the replicas, too
-
-
-class SentencePlace(NamedTuple):
-    """The cells of a row in which its reason stands in place of columns."""
-
-    start: int
-    until: int
-
-    def covers(self, start: int, width: int) -> bool:
-        return start < self.until and start + width > self.start
+_BELOW = Piece("└ ", "dim")  # before what stands under its row
 
 
 def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> list[Piece]:
-    """Draw a row without the sign of the cursor: each column at its width, gaps between."""
+    """Draw a row without the sign of the cursor: each column at its width, gaps between.
+
+    A reason, or when a move ended, takes the place of the figures after the timeline, as many as it
+    needs.
+    """
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
     words = reason(timeline, context) or _ending(timeline, layout, context)
-    place = None if words is None else _place_of(words, timeline, layout, context)
-    written = False
+    until = layout.tail if words is None else _end_of(words, layout)
     for column, start, width in layout.spans():
-        if words is not None and place is not None and place.covers(start, width):
-            if not written:
-                written = True
-                if start < place.start:
-                    cell = column.cell(timeline, width, context, layout.span)
-                    pieces += cut_pieces(cell, place.start - start)
-                pieces += [*_sentence(words, place.until - place.start), gap]
+        if layout.tail <= start < until:
             continue
-        cell = column.cell(timeline, width, context, layout.span)
-        if column is REASON and words is not None and not written:
-            cell = _sentence(words, width)
+        cell = column.cell(timeline, width, context, layout.cell_s)
         if column.right:
             cell.insert(0, Piece(" " * (width - pieces_width(cell)), "rule"))
         pieces += cut_pieces(cell, width)
         pieces.append(gap)
+        if column is TIMELINE and words is not None:
+            pieces += [*_sentence(words, until - layout.tail), gap]
     return pieces
 
 
-def _place_of(
-    words: Piece, timeline: Timeline, layout: ColumnLayout, context: RowContext
-) -> SentencePlace | None:
-    """Return where a reason stands for which its own column is too narrow or missing.
+def _end_of(words: Piece, layout: ColumnLayout) -> int:
+    """Return the cell at which the figures begin that a reason leaves: the end of a column."""
+    needed = layout.tail + pieces_width([words])
+    ends = (start + width for _, start, width in layout.spans() if start >= layout.tail)
+    return next((end for end in ends if end >= needed), layout.width)
 
-    What the row needs least gives way first: figures that it does not have, the timeline, other
-    figures. The replicas give way only to a reason that is whole thereby, or that has hardly any
-    room. None for a reason that fits its column.
+
+def pieces_below(
+    timeline: Timeline, layout: ColumnLayout, context: RowContext
+) -> list[Piece] | None:
+    """Draw what a row has no room for, under it: its reason, else the lag and the rate.
+
+    None where the row says it all.
     """
-    needed = pieces_width([words])
-    if needed <= layout.width_of(REASON):
-        return None
-    starts = {column: start for column, start, _ in layout.spans()}
-    whole = layout.width - 1
-    figures_from = _free_from(timeline, starts)
-    if timeline.lanes and (history := starts.get(TIMELINE)) is not None:
-        before = history - layout.gap
-        if figures_from + needed <= before:
-            return SentencePlace(figures_from, before)
-    if timeline.phase.ended or not timeline.catching_up:
-        places = [figures_from]
-    else:
-        places = [starts[column] for column in _GIVING_WAY if column in starts]
-    if words.role not in ("waiting", "dim"):
-        replicas = starts[REPLICAS]
-        after = replicas + pieces_width(replica_pieces(timeline.state, context.down)) + layout.gap
-        cramped = whole - after < min(needed, _LEAST_REASON)
-        places += [replicas] if cramped else [after]
-        if replicas + needed <= whole:
-            return SentencePlace(_first_with_room([*places, replicas], needed, whole), whole)
-    return SentencePlace(_first_with_room(places, needed, whole), whole)
-
-
-def _first_with_room(places: Sequence[int], needed: int, whole: int) -> int:
-    return next((place for place in places if place + needed <= whole), places[-1])
-
-
-def _free_from(timeline: Timeline, starts: Mapping[Column, int]) -> int:
-    unknown = list(_FIGURES)
-    if not timeline.phase.ended and timeline.catching_up:
-        known = (
-            timeline.lag_messages is not None or timeline.lag_bytes is not None,
-            timeline.lag_bytes is not None,
-            (timeline.rate_bytes_s or 0.0) >= 1.0,
-            timeline.left_s is not None,
-        )
-        last = max((place for place, has in enumerate(known) if has), default=-1)
-        unknown = unknown[last + 1 :]
-    columns = [*unknown, TIMELINE, REASON]
-    return min((starts[each] for each in columns if each in starts), default=starts[REPLICAS])
+    words = reason(timeline, context)
+    if words is not None:
+        if pieces_width([words]) <= layout.width - layout.tail:
+            return None
+        room = layout.width - CURSOR_WIDTH - pieces_width([_BELOW])
+        return [_BELOW, words._replace(text=cut_sentence(words.text, room))]
+    pieces: list[Piece] = []
+    for column in (LAG, RATE):
+        cell = [] if layout.width_of(column) else column.cell(timeline, 0, context, 0)
+        if cell:
+            pieces += [Piece(f"{'   ' if pieces else ''}{column.heading} ", "dim"), *cell]
+    return [_BELOW, *pieces] if pieces else None
 
 
 def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Piece | None:
@@ -140,8 +95,7 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
     took = (timeline.ended_at - timeline.began_at).total_seconds()
     ended = f"at {figures.as_time(timeline.ended_at)}"
     whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
-    own_column = layout.width_of(REASON)
-    return Piece(ended if 0 < own_column < len(whole) else whole, "dim")
+    return Piece(whole if len(whole) <= layout.width - layout.tail else ended, "dim")
 
 
 def _sentence(words: Piece, width: int) -> list[Piece]:

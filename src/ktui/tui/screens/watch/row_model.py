@@ -244,9 +244,10 @@ def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext)
     While a run goes on, its rows may have figures at any time.
     """
     goes_on = context.run is not None and not context.run.run.ended
+    attached = context.run is not None
     wider = Extents(
         max((cell_len(t.tp.topic) + 1 + len(str(t.tp.partition)) for t in timelines), default=0),
-        max((_replicas_width(t.state) for t in timelines), default=0),
+        max((_replicas_width(t.state, attached=attached) for t in timelines), default=0),
         max((_state_width(t, context) for t in timelines), default=0),
     )
     return Extents(
@@ -264,15 +265,19 @@ def _has_figures(timeline: Timeline) -> bool:
 
 def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
     began_s = [] if context.run is None else [context.run_began_s]
+    moved_s = (each.began_s for each in timelines if each.lanes and each.phase is not Phase.SETTLED)
     polled = (each.recent for each in timelines if each.lanes)
     marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)
-    return min(chain(began_s, marks_s), default=math.inf)
+    return min(chain(began_s, moved_s, marks_s), default=math.inf)
 
 
-def _replicas_width(state: PartitionState) -> int:
-    """Return the cells of the replicas, with room for a leader, a next leader and one more sign."""
+def _replicas_width(state: PartitionState, *, attached: bool) -> int:
+    """Return the cells of the replicas, with room for a leader, a next leader and one more sign.
+
+    A run also marks one that a later step is to remove.
+    """
     away = len(state.replicas) - len(state.isr) if state.described else 0
-    signs = len(state.adding) + len(state.removing) + max(3, away + 1)
+    signs = len(state.adding) + (len(state.removing) or attached) + max(3, away + 1)
     commas = max(1, len(state.replicas) - 1)
     return len(str(state.replicas)) - len("()") - commas + signs
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import ClassVar
 
@@ -22,17 +24,15 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.progress.memory import Health, health
-from ktui.progress.row import RECENT_SLOT_S
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, cut, cut_pieces, pieces_width
+from ktui.tui.draw.cells import Piece, Window, cut, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.poll import ClusterOutage
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.watch.columns import (
     CURSOR_WIDTH,
-    REASON,
     TIMELINE,
     Column,
     ColumnLayout,
@@ -335,6 +335,11 @@ def _trouble(failures: tuple[Failure, ...]) -> list[Piece]:
 # ---------------------------------------------------------------------------- the headings
 
 _NOW = "now"
+_MINUTE_S, _DAY_S = 60, 86_400
+_TICKS_S = (
+    10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, _DAY_S,
+)  # fmt: skip
+_LABEL = 12  # cells from one tick to the next, at least
 
 
 class Headings(Widget):
@@ -354,10 +359,11 @@ class Headings(Widget):
         super().__init__()
         self._layout: ColumnLayout | None = None
         self._ordering = Ordering()
+        self._axis = ""
 
-    def show(self, layout: ColumnLayout, ordering: Ordering) -> None:
-        if (layout, ordering) != (self._layout, self._ordering):
-            self._layout, self._ordering = layout, ordering
+    def show(self, layout: ColumnLayout, ordering: Ordering, axis: str) -> None:
+        if (layout, ordering, axis) != (self._layout, self._ordering, self._axis):
+            self._layout, self._ordering, self._axis = layout, ordering, axis
             self.refresh()
 
     def render(self) -> Content:
@@ -366,15 +372,14 @@ class Headings(Widget):
         gap = Piece(" " * self._layout.gap)
         pieces = [Piece(" " * CURSOR_WIDTH)]
         for column, width in self._layout.columns:
-            pieces += [self._heading(self._layout, column, width), gap]
+            pieces += [self._heading(column, width), gap]
         return content(pieces)
 
-    def _heading(self, layout: ColumnLayout, column: Column, width: int) -> Piece:
+    def _heading(self, column: Column, width: int) -> Piece:
         if column is TIMELINE:
-            return Piece(_axis(width, layout.span), "header")
+            return Piece(self._axis, "dim")
         sorted_by = column.heading == self._ordering.by
-        heading = "" if column is REASON else column.heading
-        text = f"{heading} {self._ordering.arrow}" if sorted_by else heading
+        text = f"{column.heading} {self._ordering.arrow}" if sorted_by else column.heading
         fitted = text.rjust(width) if column.right else cut(text, "", width)
         return Piece(fitted, "header", bold=sorted_by)
 
@@ -384,8 +389,28 @@ class Headings(Widget):
             self.post_message(self.Clicked(column))
 
 
-def _axis(width: int, span: int) -> str:
-    reach = f"-{span * RECENT_SLOT_S / 60:.0f} min"
-    if width < len(reach) + len(_NOW) + 1:
-        return reach[1:].rjust(width) if width >= len(reach) - 1 else " " * width
-    return reach + _NOW.rjust(width - len(reach))
+def time_axis(window: Window, width: int, now_at: datetime | None) -> str:
+    """Return the times of a timeline's cells, each after a tick at its moment, up to now."""
+    axis = [" "] * width
+    if now_at is not None:
+        now_s, since = now_at.timestamp(), now_at.astimezone().utcoffset() or timedelta()
+        apart_s = _apart_s(window.cell_s)
+        words = "%H:%M:%S" if apart_s < _MINUTE_S else "%H:%M" if apart_s < _DAY_S else "%d %b"
+        earliest_s = now_s - window.cell_s * width + since.total_seconds()
+        tick_s = math.ceil(earliest_s / apart_s) * apart_s - since.total_seconds()
+        while tick_s < now_s:
+            label = f"╷{datetime.fromtimestamp(tick_s, UTC).astimezone():{words}}"
+            place = window.place(window.now_s - (now_s - tick_s), width)
+            if place >= 0 and place + len(label) < width - len(_NOW):
+                axis[place : place + len(label)] = label
+            tick_s += apart_s
+    axis[max(0, width - len(_NOW)) :] = _NOW[:width]
+    return "".join(axis)
+
+
+def _apart_s(cell_s: float) -> int:
+    """Return the seconds between two ticks, which have room for a label each."""
+    least_s = _LABEL * cell_s
+    return next(
+        (each for each in _TICKS_S if each >= least_s), math.ceil(least_s / _DAY_S) * _DAY_S
+    )

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Center, Horizontal, Vertical
+from textual.containers import Center, Vertical
 from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
@@ -28,7 +28,7 @@ from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import rule
 from ktui.tui.screens.watch.columns import Ordering
 from ktui.tui.screens.watch.filter import FilterLine
-from ktui.tui.screens.watch.list import PANE_FROM, PartitionList, PartitionPane
+from ktui.tui.screens.watch.list import PartitionList, PartitionPane
 from ktui.tui.screens.watch.rule import (
     EmptyState,
     Headings,
@@ -56,6 +56,9 @@ from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
 _UNFOLD_ID = "watch.unfold"
+_ABOVE_ROWS = 2  # the rule and the headings
+_PANELS_FROM = 26  # lines for list and panels from which on there are any; 80x24 is the list's
+_PANELS = 1 / 3  # the part of these lines that panels have at least, so that they do not jump
 
 
 class WatchScreen(Screen[None]):
@@ -65,7 +68,7 @@ class WatchScreen(Screen[None]):
     WatchScreen {
         background: $background;
         & > #split { height: 1fr; }
-        & #listed { width: 3fr; }
+        & #listed { height: 1fr; }
         & PartitionList { height: 1fr; }
         & #empty { height: 1fr; align: center middle; display: none; }
         & #empty > Static { width: auto; max-width: 80%; }
@@ -73,9 +76,7 @@ class WatchScreen(Screen[None]):
         &.-empty PartitionList { height: 1; }
         &.-empty Headings { display: none; }
         &.-filtering > FooterKeys { display: none; }
-        & PartitionPane { width: 2fr; display: none; }
-        &.-wide PartitionPane { display: block; }
-        &.-empty PartitionPane { display: none; }
+        & > #split > PartitionPane { display: none; }
     }
     """
     AUTO_FOCUS = "PartitionList"
@@ -217,7 +218,7 @@ class WatchScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield StatusHeader(with_sums=True)
         yield RunBanner()
-        with Horizontal(id="split"):
+        with Vertical(id="split"):
             with Vertical(id="listed"):
                 yield ViewLine()
                 yield Headings()
@@ -235,9 +236,19 @@ class WatchScreen(Screen[None]):
         self._draw()
 
     @on(Resize)
-    def _split(self, event: Resize) -> None:
-        self.set_class(event.size.width >= PANE_FROM, "-wide")
+    def _split(self) -> None:
+        self._share_lines()
         self.call_after_refresh(self._draw_pane)
+
+    def _share_lines(self) -> None:
+        """Give the panels the lines that the list has no rows for, and never less than a part."""
+        height = self.query_one("#split").size.height
+        free = height - self.partition_list.lines - _ABOVE_ROWS
+        panels = max(free, round(_PANELS * height)) if height >= _PANELS_FROM else 0
+        shown = panels > 0 and not self.has_class("-empty")
+        self._pane.display = shown
+        if shown:
+            self._pane.styles.height = panels
 
     @on(PartitionList.CursorMoved)
     @on(PartitionList.Arranged)
@@ -298,12 +309,14 @@ class WatchScreen(Screen[None]):
     def _draw_header(self) -> None:
         self.query_one(ViewLine).show(self._view_state())
         partitions = self.partition_list
-        self.query_one(Headings).show(partitions.layout_in_force, partitions.ordering)
+        headings = self.query_one(Headings)
+        headings.show(partitions.layout_in_force, partitions.ordering, partitions.axis)
         folded = self._fold_lines()
         partitions.show_fold_lines(folded)
         if not partitions.arranging:
             empty = not partitions.arrangement.rows and not folded
             self.set_class(empty, "-empty")
+            self._share_lines()
             if empty:
                 text = empty_state_text(self._emptiness())
                 set_text(self.query_one("#empty Static", Static), text, wraps=True)
@@ -370,7 +383,7 @@ class WatchScreen(Screen[None]):
         self._draw()
 
     def action_zoom(self) -> None:
-        self.partition_list.zoom()
+        self.partition_list.zoom_in()
 
     def action_view(self) -> None:
         following = self.view.next(self.topics, attached=self.attached is not None)

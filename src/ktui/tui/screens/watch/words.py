@@ -15,11 +15,22 @@ from ktui.execution.forecast.waits import HeldBy, WaitCause, wait_reason
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.text import urgent_text
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import Track, find_goal
 from ktui.progress.memory import Health, health
-from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
+from ktui.progress.timeline import Mark, Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import CANCEL_SIGNS, Piece, SignAt, WaitedSpan, slowest_share
+from ktui.tui.draw.cells import (
+    BATCH_BEGUN,
+    CANCEL_SIGNS,
+    COPYING,
+    DROPPED,
+    SIGNS,
+    UNKNOWN,
+    Piece,
+    SignAt,
+    SpanOf,
+    slowest_share,
+)
 from ktui.tui.run_view.messages import foreign_words
 from ktui.tui.run_view.rows import MovedElsewhere, RunRows
 
@@ -219,6 +230,7 @@ class RowContext(msgspec.Struct, frozen=True):
     """Whether a partition's health matters more than the fact that its move has ended."""
     run: RunRows | None = None
     run_began_s: float = 0.0
+    now_at: datetime | None = None
 
     def track(self, timeline: Timeline) -> Track | None:
         if self.elsewhere(timeline) is not None:
@@ -246,17 +258,69 @@ class RowContext(msgspec.Struct, frozen=True):
         kind = track.cancel if track.begun else CancelKind.STOP
         return SignAt(at_s, CANCEL_SIGNS[kind])
 
-    def waiting(self, track: Track) -> WaitedSpan:
-        """Return the span for which a partition of the run has waited for its first step.
+    def leaving(self, timeline: Timeline) -> frozenset[int]:
+        """Return the replicas that the run is to remove, also by a step that has not begun."""
+        track, now = self.track(timeline), timeline.state
+        if track is None or track.state.ended:
+            return frozenset()
+        goal = find_goal(track, now.replicas, now.isr, now.leader).replicas
+        return frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
 
-        A partition that ended without any step has waited until it ended.
-        """
-        steps_taken = () if self.run is None else self.run.steps_taken(track.tp)
+    def past_spans(self, timeline: Timeline) -> list[SpanOf]:
+        """Return what a run's journal says of a partition's time, beside what polls saw."""
+        track = self.track(timeline)
+        if track is None:
+            return []
+        records = () if self.run is None else self.run.steps_taken(track.tp)
         over_at = track.since if track.state.ended else None
-        until_at = steps_taken[0].at if steps_taken else over_at
-        return WaitedSpan(self.run_began_s, None if until_at is None else self._second_of(until_at))
+        until_at = records[0].at if records else over_at
+        spans = [
+            SpanOf(
+                self.run_began_s, self._second_of(until_at), SIGNS[Mark.WAITING], healthy_too=True
+            )
+        ]
+        for number, record in enumerate(records, 1):
+            over_s = self._second_of(record.over_at)
+            if record.begun.adding:
+                spans.append(SpanOf(self._second_of(record.at) or 0.0, over_s, COPYING))
+            if over_s is not None and number < len(records):
+                next_s = self._second_of(records[number].at)
+                spans.append(SpanOf(over_s, next_s, SIGNS[Mark.IN_SYNC]))
+        return spans
 
-    def _second_of(self, at: datetime) -> float | None:
+    def signs(self, timeline: Timeline, cell_s: float) -> list[SignAt]:
+        """Return the signs of a partition's timeline: what happened at a moment, worst last.
+
+        Of a move that is not the run's nothing is known before the first poll that listed it,
+        unless an earlier poll had not.
+        """
+        track = self.track(timeline)
+        if track is None and timeline.phase is Phase.SETTLED:
+            return []
+        if track is None and not timeline.seen_from_start:
+            return [SignAt(timeline.began_s - cell_s, UNKNOWN)]
+        if track is None:
+            return [SignAt(timeline.began_s, BATCH_BEGUN)]
+        recent = timeline.recent
+        polled_s = recent.end_s - recent.slot_s * len(recent.marks)
+        signs, batch = [], None
+        for record in () if self.run is None else self.run.steps_taken(track.tp):
+            at_s, over_s = self._second_of(record.at), self._second_of(record.over_at)
+            if at_s is not None and record.begun.batch != batch:
+                signs.append(SignAt(at_s, BATCH_BEGUN))
+                batch = record.begun.batch
+            if over_s is None or not record.reached:
+                continue
+            if record.begun.removing:
+                signs.append(SignAt(over_s, DROPPED))
+            if record.begun.moves_leader and over_s < polled_s:  # else the polls have it
+                signs.append(SignAt(over_s, SIGNS[Mark.LEADER_MOVED]))
+        cancelled = self.cancel_sign(track)
+        return signs if cancelled is None else [*signs, cancelled]
+
+    def _second_of(self, at: datetime | None) -> float | None:
+        if at is None:
+            return None
         began_at = None if self.run is None else self.run.run.started_at
         return None if began_at is None else self.run_began_s + (at - began_at).total_seconds()
 
@@ -289,4 +353,5 @@ def build_row_context(
         health_first,
         run=run,
         run_began_s=seen.monotonic_s - run_age_s,
+        now_at=seen.at,
     )
