@@ -49,7 +49,7 @@ def test_a_read_only_user_can_list_and_sees_which_permissions_are_missing(
     viewer = secured_lab.client_file("viewer")
 
     assert ktui("list", viewer).stdout == "Nothing is being reassigned.\n"
-    permissions = json.loads(ktui("doctor", viewer, "--json").stdout)["permissions"]
+    permissions = json.loads(ktui("doctor", viewer, "--json").stdout)["findings"]["permissions"]
 
     findings = " ".join(finding["what"] for finding in permissions)
     assert "Alter on the cluster is not granted" in findings

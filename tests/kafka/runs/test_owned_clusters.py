@@ -73,7 +73,7 @@ def doctor(shell: Shell) -> str:
     """Return the first line of the doctor about the owner of the cluster."""
     done = shell.ktui("doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    what: str = json.loads(done.stdout)["ownership"][0]["what"]
+    what: str = json.loads(done.stdout)["findings"]["ownership"][0]["what"]
     return what
 
 

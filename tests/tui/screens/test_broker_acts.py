@@ -193,7 +193,7 @@ async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does(
         assert "broker 1: alive" in watch.text
         told = joined_words(" ".join(watch.dialog))
         assert "1 in the plan of run drain-3, to leave, 1 in no plan" in told
-        assert "1 of them stay unless a plan takes them away" in told
+        assert "1 of them stays unless a plan takes it away" in told
         assert "proven to be current" in told
         assert "ktui broker remove 1" in told
         await watch.press("escape")

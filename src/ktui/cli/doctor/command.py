@@ -207,7 +207,7 @@ def command(  # noqa: PLR0913 - one for each option
         sys.exit(asyncio.run(clearing))
     cluster = choice.cluster()
     sections = asyncio.run(_examine(cluster, state))
-    answer = {"schema_version": SCHEMA_VERSION, "cluster": cluster.name, **sections}
+    answer = {"schema_version": SCHEMA_VERSION, "cluster": cluster.name, "findings": sections}
     click.echo(encode(answer) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
     if any(finding.level is Level.TROUBLE for finding in findings):

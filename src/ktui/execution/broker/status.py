@@ -357,7 +357,8 @@ def held_words(holdings: Holdings) -> Iterator[str]:
         f"the preferred leader of {preferred:,}"
     )
     if stays := sum(not each.why.leaves for each in held):
-        yield f"{stays:,} of them stay unless a plan takes them away"
+        stay = "stays unless a plan takes it" if stays == 1 else "stay unless a plan takes them"
+        yield f"{stays:,} of them {stay} away"
 
 
 def dir_words(log_dir: LogDir) -> str:

@@ -52,7 +52,9 @@ def connection(address: str, folder: Path, *lines: str) -> list[dict[str, Any]]:
     file.write_text("\n".join((f"bootstrap.servers={address}", *lines)))
     file.chmod(0o600)
     done = CliRunner().invoke(ktui, ["doctor", "--command-config", str(file), "--json"])
-    found: list[dict[str, Any]] = json.loads(done.stdout)["connection"]
+    answer = json.loads(done.stdout)
+    assert answer["cluster"], "it says of which cluster"
+    found: list[dict[str, Any]] = answer["findings"]["connection"]
     return found
 
 
@@ -78,7 +80,7 @@ SCRAM = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-512", "sa
 
 
 def secrets_found(done: Result) -> list[tuple[str, str]]:
-    found = json.loads(done.stdout)["connection"]
+    found = json.loads(done.stdout)["findings"]["connection"]
     return [(each["what"], each["fix"]) for each in found if "chmod" in each["fix"]]
 
 
