@@ -63,7 +63,7 @@ async def test_all_leftover_throttles_are_found_and_removed_without_a_trace(
     }
     assert changed(world.connection, before, expected) == expected
 
-    found = [finding["what"] for finding in (await doctor(lab, tmp_path))["throttles"]]
+    found = [finding["what"] for finding in (await doctor(lab, tmp_path))["findings"]["throttles"]]
     shown = await doctor(lab, tmp_path, "--clear-throttles", "--dry-run")
     still = changed(world.connection, before, expected)
     cleared = await doctor(lab, tmp_path, "--clear-throttles")
