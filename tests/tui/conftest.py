@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from textual.app import App, ScreenError
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
+
+from ktui.execution.host.ownership import Holder
 
 _NAP_S = 1 / 50
 _LITTLE_S = _NAP_S / 20
@@ -44,6 +47,15 @@ def _idle_is_idle() -> Iterator[None]:
     """Let tests go on when the app is idle, and not when it only waits for the processor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.pilot.wait_for_idle", _wait_for_idle)
+        yield
+
+
+@pytest.fixture(scope="module")
+def same_owner() -> Iterator[None]:
+    """Let the same process of the same user own each run: pictures of events name it."""
+    ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ktui.execution.host.ownership.this_process", lambda: ada)
         yield
 
 

@@ -18,7 +18,7 @@ DETAIL = Look("dark", (120, 40))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+def run(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> RunDir:  # noqa: ARG001 - it patches
     """A run during which a broker dies and comes back."""
     return recorded_run(
         StateDir(tmp_path_factory.mktemp("state")),

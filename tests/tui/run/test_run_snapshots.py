@@ -71,7 +71,7 @@ async def at_rest(watch: RunWatched) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Album:
+def of_a_run(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Album:  # noqa: ARG001 - it patches
     """One run from its start until parts of it are cancelled."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "plan.json").write_text(plan_as_json(plan_of(moved("audit-0", target=(4, 5, 6)))))
@@ -155,7 +155,7 @@ def test_a_cancelled_run(of_a_run: Album, kept: SnapshotAssertion, look: Look) -
 
 
 @pytest.fixture(scope="module")
-def of_its_throttle(tmp_path_factory: pytest.TempPathFactory) -> Album:
+def of_its_throttle(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Album:  # noqa: ARG001 - it patches
     """A run whose throttle is about to be changed."""
     return asyncio.run(_pictures_of_its_throttle(tmp_path_factory.mktemp("run")))
 
@@ -177,7 +177,7 @@ def test_the_throttle_of_a_run(of_its_throttle: Album, kept: SnapshotAssertion, 
 
 
 @pytest.fixture(scope="module")
-def of_a_low_throttle(tmp_path_factory: pytest.TempPathFactory) -> Album:
+def of_a_low_throttle(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Album:  # noqa: ARG001 - it patches
     """A run that is throttled below what is written to its partitions."""
     return asyncio.run(_pictures_of_a_low_throttle(tmp_path_factory.mktemp("run")))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -208,7 +207,7 @@ class SimulatedEngines:
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)
             owner = ownership.holder
-            owned = Owned(pid=os.getpid(), host=owner.host, user=owner.user)
+            owned = Owned(pid=owner.pid, host=owner.host, user=owner.user)
             await self.execute(engine, run, owned)
 
     def watched(
