@@ -7,6 +7,7 @@ import enum
 import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -96,6 +97,8 @@ class Queue:
                 left_order.append((rank, tp))
                 for demand in demands:
                     removed.setdefault(demand, []).append((rank, tp))
+        if not left_order:
+            return
         if removed:
             self._settle()
         self._order = _without(self._order, left_order)
@@ -259,6 +262,11 @@ MINUTE_S = 60.0
 _COSTS = tuple((field, limit.costs) for field, limit in COUNTED if limit.costs is not None)
 
 
+@lru_cache(4_096)  # a step is counted twice, and in each forecast of its run again
+def _costs_of(demand: Demand) -> tuple[tuple[str, Place, int], ...]:
+    return tuple((field, place, many) for field, costs in _COSTS for place, many in costs(demand))
+
+
 class LastMinute(msgspec.Struct):
     """Counts what happened within the last minute, by any clock in seconds, even one set back."""
 
@@ -304,10 +312,8 @@ class Usage(msgspec.Struct):
         """Count what a step in flight takes; with a sign of -1, one that is over."""
         self.coordinators_moving += sign * demand.moves_coordinator
         self.steps_adding += sign * bool(demand.adds)
-        for field, costs in _COSTS:
-            taken = self.taken[field]
-            for place, many in costs(demand):
-                taken[place] += sign * many
+        for field, place, many in _costs_of(demand):
+            self.taken[field][place] += sign * many
 
     @property
     def adding(self) -> int:

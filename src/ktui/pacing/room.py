@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,14 +41,15 @@ class _InForce(NamedTuple):
         return min((m for m in (self.of_run, *self.own.values()) if m is not None), default=None)
 
 
-def _in_force(limits: Limits) -> list[_InForce]:
+@lru_cache(64)  # asked for each decision
+def _in_force(limits: Limits) -> tuple[_InForce, ...]:
     own = set(BrokerLimits.__struct_fields__) if limits.brokers else set()
     found = [
         _InForce(field, limit, getattr(limits, field), limits.own_of(field) if field in own else {})
         for field, limit in COUNTED
         if limits.is_set(field)
     ]
-    return sorted(found, key=lambda each: not each.limit.binds_urgent)
+    return tuple(sorted(found, key=lambda each: not each.limit.binds_urgent))
 
 
 class Room:
