@@ -173,7 +173,7 @@ _Targets = Mapping[TopicPartition, Brokers]
 def replication_factor(
     layout: Layout, topics: Collection[str], factor: int, wishes: Wishes
 ) -> MadePlan:
-    """Give topics so many replicas by `change_replication_factor`, where room is; or CannotMake."""
+    """Change the replication factor of topics. Raises CannotMake where there is no room for it."""
     check_factor(factor)
     check_topics(layout, sorted(topics))
     draft = Draft(layout, wishes)

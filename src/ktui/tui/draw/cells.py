@@ -81,7 +81,7 @@ class SignAt(NamedTuple):
 
 
 class SpanOf(NamedTuple):
-    """What is known of a span of monotonic seconds beside what polls have seen of it."""
+    """What is known of a span of monotonic seconds besides what polls have seen."""
 
     from_s: float
     until_s: float | None  # None: until now
@@ -178,9 +178,9 @@ def _sampled(slots: Slots, first: int, width: int, cell_s: float) -> list[int]:
 
 def _worst(*marks: int) -> int:
     """Return the one of several lanes' marks to show: trouble, else the least share."""
-    told = [mark for mark in marks if mark != _NOTHING]
-    trouble = [mark for mark in told if mark in (Mark.STALLED, Mark.OUT_OF_SYNC)]
-    return max(trouble) if trouble else min(told, default=_NOTHING)
+    known = [mark for mark in marks if mark != _NOTHING]
+    trouble = [mark for mark in known if mark in (Mark.STALLED, Mark.OUT_OF_SYNC)]
+    return max(trouble) if trouble else min(known, default=_NOTHING)
 
 
 def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:

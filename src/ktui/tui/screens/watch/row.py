@@ -37,9 +37,10 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
     words = reason(timeline, context) or _ending(timeline, layout, context)
-    until = layout.tail if words is None else _end_of(words, layout)
+    tail = layout.tail
+    until = tail if words is None else _end_of(words, layout)
     for column, start, width in layout.spans():
-        if layout.tail <= start < until:
+        if tail <= start < until:
             continue
         cell = column.cell(timeline, width, context, layout.cell_s)
         if column.right:
@@ -47,14 +48,15 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
         pieces += cut_pieces(cell, width)
         pieces.append(gap)
         if column is TIMELINE and words is not None:
-            pieces += [*_sentence(words, until - layout.tail), gap]
+            pieces += [*_sentence(words, until - tail), gap]
     return pieces
 
 
 def _end_of(words: Piece, layout: ColumnLayout) -> int:
     """Return the cell at which the figures begin that a reason leaves: the end of a column."""
-    needed = layout.tail + pieces_width([words])
-    ends = (start + width for _, start, width in layout.spans() if start >= layout.tail)
+    tail = layout.tail
+    needed = tail + pieces_width([words])
+    ends = (start + width for _, start, width in layout.spans() if start >= tail)
     return next((end for end in ends if end >= needed), layout.width)
 
 

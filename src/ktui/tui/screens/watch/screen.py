@@ -241,7 +241,7 @@ class WatchScreen(Screen[None]):
         self.call_after_refresh(self._draw_pane)
 
     def _share_lines(self) -> None:
-        """Give the panels the lines that the list has no rows for, and never less than a part."""
+        """Give the panels the lines without rows, and always at least their share."""
         height = self.query_one("#split").size.height
         free = height - self.partition_list.lines - _ABOVE_ROWS
         panels = max(free, round(_PANELS * height)) if height >= _PANELS_FROM else 0

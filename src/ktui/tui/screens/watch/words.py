@@ -267,7 +267,7 @@ class RowContext(msgspec.Struct, frozen=True):
         return frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
 
     def past_spans(self, timeline: Timeline) -> list[SpanOf]:
-        """Return what a run's journal says of a partition's time, beside what polls saw."""
+        """Return what a run's journal says of a partition's time, besides what polls saw."""
         track = self.track(timeline)
         if track is None:
             return []
