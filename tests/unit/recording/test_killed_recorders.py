@@ -172,13 +172,29 @@ def test_a_killed_recorders_files_read_the_same_after_sealing(tmp_path: Path) ->
     with recording_forever(tmp_path) as process:
         wait_for_polls(process, 100)
     seen = [each.observation for each in happenings(tmp_path) if isinstance(each, PlayedPoll)]
+    # Two are unfinished if it died as it went on to its next file.
+    left = [file for file in files_in(tmp_path) if file.suffix == ".tmp" and good(file)]
 
     sealed = seal(tmp_path)
 
-    assert [file.name for file in sealed.files] in ([], [files_in(tmp_path)[-1].name])
+    assert sealed == Sealed(tuple(file.with_suffix("") for file in left), ())
     for file in files_in(tmp_path):
         assert file.name.endswith(".jsonl.gz") or file.stat().st_size == 0
     assert seen_in(tmp_path) == seen
+
+
+def test_a_recorder_killed_as_it_goes_on_to_its_next_file_leaves_both_to_be_sealed(
+    killed_file: Path,
+) -> None:
+    seen, folder = seen_in(killed_file.parent), killed_file.parent
+    next_file = folder / "000001.jsonl.gz.tmp"
+    next_file.touch()
+
+    sealed = seal(folder)
+
+    assert sealed == Sealed((killed_file.with_suffix(""),), ())
+    assert files_in(folder) == [killed_file.with_suffix(""), next_file]
+    assert seen_in(folder) == seen
 
 
 def test_the_segment_of_a_live_recorder_is_not_sealed(tmp_path: Path) -> None:
