@@ -163,6 +163,27 @@ def _wide(partitions: int) -> SimulatedCluster:
     return cluster
 
 
+def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
+    """Return how to open a screen by keys while a drain goes on, at the row that most stands out.
+
+    With `dead`, one of the drain's targets has been down for a minute and a half.
+    """
+
+    @asynccontextmanager
+    async def enter(folder: Path) -> AsyncIterator[Pilot[None]]:
+        async with _draining(folder, seconds) as watch:
+            if dead:
+                await watch.do(layout.Kill(SPARE))
+                await watch.pass_time(90)
+            await _rest(watch)
+            await watch.press(*keys)
+            await watch.see()
+            await _rest(watch)
+            yield watch.pilot
+
+    return enter
+
+
 @asynccontextmanager
 async def _engine_killed(folder: Path) -> AsyncIterator[Pilot[None]]:
     async with _draining(folder, 160) as watch:
@@ -324,6 +345,21 @@ SITUATIONS = (
         ("broker 5 down", "4 STALLED", "broker 5 is down"),
         ("b brokers", "p play/pause"),
     ),
+    Situation("detail", _opened("enter"), ("clicks-6", "step 1/2", "adds 5")),
+    Situation(
+        "detail-stalled", _opened("enter", seconds=100, dead=True),
+        ("target",), ("STALLED", "it is down"), ("c cancel",),
+    ),
+    Situation("brokers", _opened("b"), ("broker", "alive")),
+    Situation("brokers-dead", _opened("b", seconds=100, dead=True), ("alive",), ("broker 5 down", "down")),
+    Situation("dashboard", _opened("d"), ("run drain-b3",)),
+    Situation("throttle", _opened("t"), ("40 MB/s",)),
+    Situation("limits", _opened("l"), ("limits",)),
+    Situation("cancel", _opened("c"), ("roll back",)),
+    Situation("events", _opened("e"), ("events",)),
+    Situation("runs", _opened("r"), ("drain-b3",)),
+    Situation("help", _opened("question_mark"), ("detail",)),
+    Situation("choose-plan", _opened("n"), ("plan",)),
 )  # fmt: skip
 
 
