@@ -351,7 +351,9 @@ SITUATIONS = (
         ("target",), ("STALLED", "it is down"), ("c cancel",),
     ),
     Situation("brokers", _opened("b"), ("broker", "alive")),
-    Situation("brokers-dead", _opened("b", seconds=100, dead=True), ("alive",), ("broker 5 down", "down")),
+    Situation(
+        "brokers-dead", _opened("b", seconds=100, dead=True), ("alive",), ("broker 5 down",)
+    ),
     Situation("dashboard", _opened("d"), ("run drain-b3",)),
     Situation("throttle", _opened("t"), ("40 MB/s",)),
     Situation("limits", _opened("l"), ("limits",)),
