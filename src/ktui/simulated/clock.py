@@ -105,6 +105,18 @@ class ScaledClock(PausableClock):
         super().__init__(at or real.now(), from_s, speed=speed, fastest=fastest, real=real)
         self.run()
 
+    async def leap(self, seconds: float) -> None:
+        """Let so many seconds pass at once; whoever sleeps wakes in order, at the time it chose."""
+        real, leaped = self._real, VirtualClock()
+        self._go_by(leaped)
+        await leaped.advance(seconds / self.speed)
+        self._go_by(real)
+
+    def _go_by(self, real: Clock) -> None:
+        at_s, self._real = self.monotonic(), real
+        self._set_anchor(at_s)
+        self._wake()
+
 
 class _AwakeClock(SystemClock):
     """The machine's clock, whose monotonic seconds leave out the time that it sleeps."""

@@ -61,6 +61,10 @@ class TopicStart(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of replicas that are not in sync; the others of these hold nothing."""
 
 
+USUAL_WEIGHT = 8
+"""Of a copy where it shares a machine with others; a power of two, so that nothing is rounded."""
+
+
 class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One topic at the start; `replicas` holds each partition's brokers, preferred leader first."""
 
@@ -71,12 +75,16 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
     message_bytes: int = 1_000
     inbound: float = 0.0  # average bytes per second that producers write to each partition
     inbounds: tuple[float, ...] = ()  # where they differ; `inbound` is of those added later
+    weights: tuple[int, ...] = ()  # where copies at once share a machine unevenly
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     start: TopicStart = TopicStart()
     id: str | None = None  # its topic id, URL-safe base64; None to draw one
 
     def size(self, partition: int) -> int:
         return self.sizes[partition] if self.sizes else self.bytes_each
+
+    def weight(self, partition: int) -> int:
+        return self.weights[partition] if partition < len(self.weights) else USUAL_WEIGHT
 
 
 class Tide(msgspec.Struct, frozen=True):

@@ -348,6 +348,8 @@ class PollLoop:
 
     # without a live cluster there is nothing to do for these
 
+    async def poll_once(self) -> None: ...
+
     def poll_now(self) -> None: ...
 
     def expect_history(self) -> None: ...
@@ -415,7 +417,7 @@ class Polling(PollLoop):
         while True:
             started = self._clock.monotonic()
             self._wake.clear()
-            await self._poll_once()
+            await self.poll_once()
             took = self._clock.monotonic() - started
             await self._wait(max(0.0, self._pause_s - took))
 
@@ -426,7 +428,7 @@ class Polling(PollLoop):
             min(LONGEST_BACKOFF_S, self._interval_s * 2.0 ** min(self._failures, 16)),
         )
 
-    async def _poll_once(self) -> None:
+    async def poll_once(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
             past = self._past

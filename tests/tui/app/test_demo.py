@@ -113,6 +113,19 @@ async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_p
         assert ".  the next story" in demo.text
 
 
+async def test_moves_are_seen_in_the_first_second_with_bars_that_differ(tmp_path: Path) -> None:
+    story = shipped_path("drain-a-broker").read_text(encoding="utf-8")
+    async with a_demo(tmp_path, story, size=(80, 24)) as demo:
+        await demo.until(lambda: "in flight" in demo.text or "step 1/2" in demo.text)
+        assert demo.real.monotonic() <= 1.0
+        moving = [line for line in demo.text.split("\n") if "step 1/2" in line]
+        assert len(moving) >= 4
+        assert sum(bool(re.search("[▁▂▃▄▅▆▇]{6}", line)) for line in moving) >= 3
+        assert len({*re.findall(r"(\d+) MB/s +\d", demo.text)}) >= 3  # rates differ
+        # captions have the time of the story, which has gone on before
+        assert "Broker 3 is to leave the cluster." in demo.text
+
+
 async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed(
     tmp_path: Path,
 ) -> None:

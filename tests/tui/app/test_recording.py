@@ -83,7 +83,7 @@ async def test_a_view_records_only_when_asked_to(
     async def run(app: KtuiApp) -> None:
         shown.append(app)
         assert isinstance(app.poll_loop, Polling)
-        await app.poll_loop._poll_once()
+        await app.poll_loop.poll_once()
 
     monkeypatch.setattr(KtuiApp, "run_async", run)
     monkeypatch.setattr(KtuiApp, "post_message", lambda *_: True)

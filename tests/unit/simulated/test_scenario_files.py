@@ -576,3 +576,21 @@ def test_the_rates_of_a_snapshot_are_in_ascending_order(read: Read) -> None:
 
     assert found.line == 5
     assert "slow <= usual <= fast" in found.problem
+
+
+def test_partitions_differ_by_the_spread_and_always_in_the_same_way(read: Read) -> None:
+    rows = "    {partitions: 40, size: 1GiB, inbound: 1MB/s, spread: 50%}\n"
+
+    (topic,) = read(f"{FIVE}{rows}").spec.topics
+
+    for values, mean in ((topic.sizes, 2**30), (topic.inbounds, 1e6), (topic.weights, 8)):
+        assert len({*values}) > 5
+        assert all(mean / 2 <= value <= mean * 1.5 for value in values)
+    assert read(f"{FIVE}{rows}").spec.topics == (topic,)
+
+
+def test_a_view_opens_at_most_an_hour_into_its_story(read: Read) -> None:
+    assert read("title: x\nopens-at: 90s\n").opens_at_s == 90.0
+    assert "opens-at: expected at most 3,600 seconds" in str(
+        problem(read, "title: x\nopens-at: 2h\n")
+    )

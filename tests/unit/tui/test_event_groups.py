@@ -384,9 +384,9 @@ async def test_a_history_that_comes_while_another_is_added_is_shown_after_the_ne
     polling = polls_of_a_view(complete)
     polling.add_history(first)
 
-    await polling._poll_once()
+    await polling.poll_once()
     assert polling.progress.timelines.keys() == {T0}
-    await polling._poll_once()
+    await polling.poll_once()
     assert polling.progress.timelines.keys() == {T0, T1}
 
 
@@ -402,10 +402,10 @@ async def test_a_history_is_kept_for_the_next_poll_if_one_fails_over_it() -> Non
     polling = polls_of_a_view(complete)
     polling.add_history(history)
 
-    await polling._poll_once()
+    await polling.poll_once()
     assert polling.progress == Progress()
     fails.append(False)
-    await polling._poll_once()
+    await polling.poll_once()
     assert polling.progress.timelines.keys() == {T0}
 
 
@@ -428,12 +428,12 @@ def a_copy(polls: int) -> Observation:
 
 async def test_polls_are_kept_while_a_history_is_read() -> None:
     polling = polls_of_a_view(lambda progress: progress, CopyingCluster(polls=2))
-    await polling._poll_once()
+    await polling.poll_once()
     polling.expect_history()
     for _ in range(4):
-        await polling._poll_once()
+        await polling.poll_once()
     polling.add_history(folded([a_copy(0), a_copy(1), a_copy(2)]))
-    await polling._poll_once()
+    await polling.poll_once()
 
     whole = folded(map(a_copy, range(9)))
     assert polling.progress.timelines[T0].lanes[4].history == whole.timelines[T0].lanes[4].history
@@ -442,9 +442,9 @@ async def test_polls_are_kept_while_a_history_is_read() -> None:
 async def test_no_poll_is_kept_once_there_is_no_history() -> None:
     polling = polls_of_a_view(lambda progress: progress, CopyingCluster())
     polling.expect_history()
-    await polling._poll_once()
+    await polling.poll_once()
     polling.add_history(None)
-    await polling._poll_once()
+    await polling.poll_once()
     assert polling._kept is None
 
 

@@ -62,10 +62,12 @@ from ktui.simulated.producers import Producers
 from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
 from ktui.simulated.scenario.plan import submit_plan
-from ktui.tui.app.simulated import DemoApp, PlayNext, Story
+from ktui.tui.app.simulated import DemoApp, PlayNext, Story, poll_interval_s
 from ktui.tui.draw.themes import load_themes
+from ktui.tui.poll import Polled
 from ktui.tui.run_view.launchers import PlanRehearser
 
+_START_S = 2.0  # real seconds that the start of a run has, in threads, while time stands
 ENGINE_POLLS = 10.0  # the most polls of an engine in one real second
 
 
@@ -342,7 +344,7 @@ async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float,
 
 @asynccontextmanager
 async def demo_app(
-    playing: Playing, clock: PausableClock, recorder: Recorder | None = None
+    playing: Playing, clock: ScaledClock, recorder: Recorder | None = None
 ) -> AsyncIterator[DemoApp]:
     """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.
 
@@ -381,6 +383,13 @@ async def demo_app(
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
         plan = asyncio.create_task(execute(scenario, cluster, app, engines))
         try:
+            app.disable_messages(Polled)  # there is no screen yet to draw it on
+            starts_s = 0.0 if scenario.plan is None else scenario.plan.start_s
+            await _play_ahead(app, clock, min(starts_s, scenario.opens_at_s))
+            if starts_s < scenario.opens_at_s:
+                await asyncio.wait([plan], timeout=_START_S)
+                await _play_ahead(app, clock, scenario.opens_at_s - starts_s)
+            app.enable_messages(Polled)
             yield app
         finally:
             plan.cancel()
@@ -391,6 +400,14 @@ async def demo_app(
             outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
             if isinstance(outcome, Exception):
                 raise outcome
+
+
+async def _play_ahead(app: DemoApp, clock: ScaledClock, seconds: float) -> None:
+    """Let the story's start pass at once, and the app poll it as if it had been open."""
+    until_s = clock.monotonic() + seconds
+    while (left_s := until_s - clock.monotonic()) > 0:
+        await app.poll_loop.poll_once()
+        await clock.leap(min(left_s, poll_interval_s(clock.speed)))
 
 
 def recorder_of(folder: Path, story: str, clock: Clock) -> Recorder:
@@ -423,7 +440,7 @@ async def _start_paced_run(
     except (ClusterError, RunProblem) as error:
         app.report_refusals((str(error),))
     else:
-        app.call_later(app.attach_to, run)
+        app.show_run(run)
 
 
 async def _submit_at_once(

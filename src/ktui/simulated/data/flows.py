@@ -253,15 +253,15 @@ _Entry = tuple[float, int, Flow]
 
 
 class Channel:
-    """Flows that use the same resources, so that each gets the same rate.
+    """Flows that use the same resources with the same weight, so that each gets the same rate.
 
     Let `inbound` be the rate of writes to a flow's log. A flow that began `n` bytes behind has
     caught up when `served - inbound * tide` has risen by `n`. So one queue per inbound rate, in
     that order, yields the next flow to finish whatever the rate becomes.
     """
 
-    def __init__(self, key: ChannelKey, resources: tuple[int, ...]) -> None:
-        self.key = key
+    def __init__(self, key: ChannelKey, weight: int, resources: tuple[int, ...]) -> None:
+        self.key, self.weight = key, weight
         self.resources = resources
         self.rate = 0.0  # bytes per second of each flow
         self.count = 0
@@ -353,7 +353,7 @@ class Channels:
     def __init__(self, resources: Callable[[ChannelKey], tuple[int, ...]]) -> None:
         self._resources = resources
         self._number = itertools.count()
-        self._channels: dict[ChannelKey, Channel] = {}
+        self._channels: dict[tuple[ChannelKey, int], Channel] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -362,14 +362,16 @@ class Channels:
         return iter(self._channels.values())
 
     def start(self, flow: Flow, key: ChannelKey, moment: TrafficMoment) -> None:
-        channel = self._channels.get(key)
+        weight = flow.log.topic.spec.weight(flow.log.partition)
+        channel = self._channels.get((key, weight))
         if channel is None:
-            channel = self._channels[key] = Channel(key, self._resources(key))
+            channel = Channel(key, weight, self._resources(key))
+            self._channels[key, weight] = channel
         channel.join(flow, next(self._number), moment)
 
     def stop(self, flow: Flow, moment: TrafficMoment) -> None:
         if flow.channel is not None:
-            channel = self._channels[flow.channel.key]
+            channel = flow.channel
             channel.leave(flow, moment)
             if not channel.count:
-                del self._channels[channel.key]
+                del self._channels[channel.key, channel.weight]

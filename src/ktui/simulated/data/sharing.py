@@ -47,11 +47,11 @@ class Sharing:
                 if broker in involved
                 else UNUSED
             )
-        classes = [(channel.resources, channel.count) for channel in channels]
+        classes = [(channel.resources, channel.count * channel.weight) for channel in channels]
         if any(self._hosts[broker].spec.copy_sends for broker in involved):
             self._limit_by_both_ends(channels, copies, capacities, classes)
         for channel, rate in zip(channels, max_min_rates(capacities, classes), strict=True):
-            channel.set_rate(rate, self._moment)
+            channel.set_rate(rate * channel.weight, self._moment)
 
     def _limit_by_both_ends(
         self,
@@ -75,7 +75,7 @@ class Sharing:
                 rate = self._hosts[destination].copies_in(at_once) / at_once
                 resources, count = classes[number]
                 classes[number] = ((*resources, len(capacities)), count)
-                capacities.append(rate * count)
+                capacities.append(rate * channel.count)
 
     def next_s(self) -> float:
         if not len(self._channels):

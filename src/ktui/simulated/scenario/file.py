@@ -20,6 +20,7 @@ from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import KeyPath, YamlFile
 
 FASTEST = 100.0  # the cluster's seconds per real second; nobody can follow more
+MOST_AHEAD_S = 3_600.0  # that are played before a view opens, while nothing is seen
 
 
 class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +70,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     plan: ScenarioPlan | None = None
     limits: Limits = Limits()
     speed: float = 1.0
+    opens_at_s: float = 0.0  # what is before it has been played when the view opens
     captions: tuple[Caption, ...] = ()
     snapshot: SnapshotInfo | None = None  # None for a cluster that somebody made up
 
@@ -167,6 +169,7 @@ class TopicPart(ScenarioSection, frozen=True, kw_only=True):
     size: Any = 0
     message_size: Size = Size(1_000)
     inbound: Any = 0
+    spread: Share = Share(0)
     configs: dict[str, Text] = {}
 
 
@@ -246,6 +249,7 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     title: Title
     about: str = ""
     speed: Speed = 1.0
+    opens_at: Seconds = Seconds(0)
     cluster: dict[str, Any] = {}
     topics: dict[str | int, Any] = {}
     captions: list[dict[str, Any]] = []

@@ -27,6 +27,7 @@ from ktui.simulated import layout
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import MIB, OutsideEvent, ScheduledEvent, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import (
+    MOST_AHEAD_S,
     BrokerId,
     CaptionPart,
     FieldPlace,
@@ -328,6 +329,8 @@ def load_scenario(path: Path) -> Scenario:
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")
+    if part.opens_at > MOST_AHEAD_S:
+        raise root.at("opens-at").problem(f"expected at most {MOST_AHEAD_S:,.0f} seconds")
     cluster = read_cluster(root.at("cluster"), part.cluster)
     world = World(cluster)
     check_broker_settings(root.at("cluster", "brokers"), cluster, world)
@@ -344,6 +347,7 @@ def load_scenario(path: Path) -> Scenario:
         plan=plan,
         limits=limits,
         speed=part.speed,
+        opens_at_s=float(part.opens_at),
         captions=read_captions(root.at("captions"), part.captions),
         snapshot=None if part.snapshot is None else _snapshot(root.at("snapshot"), part.snapshot),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
-from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec, TopicStart
+from ktui.simulated.layout import GIB, USUAL_WEIGHT, BrokerSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import BrokerId, FieldPlace, TopicPart, TopicStartPart, as_text
 from ktui.simulated.scenario.world import World
-from ktui.units import Rate, Size
+from ktui.units import Rate, Share, Size
 
 Q = TypeVar("Q", Size, Rate)
 Entry = tuple[FieldPlace, int, Any]
@@ -240,7 +241,12 @@ def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> Top
     explicit = part.replicas is not None
     replicas = _explicit(place, part, world) if explicit else _placed(place, part, world)
     sizes = _of_each(place.at("size"), part.size, Size, len(replicas))
+    weights: tuple[Size, ...] = ()
     inbounds = _of_each(place.at("inbound"), part.inbound, Rate, len(replicas))
+    if part.spread:
+        sizes = _uneven(f"{name} size", sizes, part.spread, len(replicas))
+        inbounds = _uneven(f"{name} inbound", inbounds, part.spread, len(replicas))
+        weights = _uneven(f"{name} copies", Size(USUAL_WEIGHT), part.spread, len(replicas))
     topic = TopicSpec(
         name=name,
         replicas=replicas,
@@ -249,6 +255,7 @@ def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> Top
         message_bytes=int(part.message_size),
         inbound=mean_rate(inbounds) if isinstance(inbounds, tuple) else float(inbounds),
         inbounds=tuple(map(float, inbounds)) if isinstance(inbounds, tuple) else (),
+        weights=tuple(max(1, int(weight)) for weight in weights),
         configs={key: as_text(value) for key, value in part.configs.items()},
     )
     if isinstance(part, TopicStartPart):
@@ -263,6 +270,13 @@ def _of_each(place: FieldPlace, value: Any, kind: type[Q], partitions: int) -> Q
         count = f"{len(found):,} for {partitions:,} partitions"
         raise place.problem(f"expected one value, or one for each partition, got {count}")
     return found
+
+
+def _uneven(of: str, values: Q | tuple[Q, ...], spread: Share, partitions: int) -> tuple[Q, ...]:
+    """Return values of the same kind, each up to `spread` more or less: always the same ones."""
+    each = values if isinstance(values, tuple) else (values,) * partitions
+    chance = random.Random(of)  # noqa: S311 - a simulation's dice
+    return tuple(type(value)(value * (1 + spread * (2 * chance.random() - 1))) for value in each)
 
 
 def mean_rate(rates: Sequence[float]) -> float:

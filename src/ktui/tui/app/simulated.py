@@ -18,6 +18,7 @@ from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
@@ -328,9 +329,19 @@ class DemoApp(SimulatedApp):
         words = "ktui: the simulated cluster has ended with its view."
         self.exit(message=Text(f"{words} `ktui demo --list` names every story."))
 
+    def show_run(self, folder: RunDir) -> None:
+        """Show the run of the story, at once or when the view opens."""
+        if self.is_running:
+            self.attach_to(folder)
+        else:
+            self._first_run = folder.path
+
+    def on_ready(self) -> None:
+        self.report_refusals(self._refused)
+
     def report_refusals(self, refused: tuple[str, ...]) -> None:
         self._refused = refused
-        if refused:
+        if refused and self.is_running:
             more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
             words = f"Refused parts of the plan: {refused[0]}{more}; i shows it again."
             self.report_news(words, "warning", _REFUSED_S)
