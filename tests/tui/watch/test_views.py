@@ -210,13 +210,15 @@ async def test_a_click_in_front_of_a_row_marks_it(tmp_path: Path) -> None:
 
 FOLD_NAMES = [f"a-{n}" for n in range(16)]
 TWO = Limits(replicas=1, partitions=2)
+LOW = (80, 18)
+"""A terminal without a line for each of these partitions."""
 
 
 async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_rows(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         assert watch.rows == ["a-0", "a-1"]
         assert "partitions 16" in watch.text
         assert "▸ queued 14 · P 2 of 2 in use · next: a-2, a-3" in watch.text
@@ -238,7 +240,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
 
 async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         # nobody has moved the cursor: it stays on the first row
         assert watch.cursor == "a-0"
         await watch.press("down", "down")
@@ -286,8 +288,22 @@ async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
 
 async def test_what_is_done_is_folded_while_the_run_goes_on(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES, messages=500)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         await watch.pass_until("✓ done 8")
         assert not any("done" in watch.row(name) for name in watch.rows)
         await watch.pass_until("ENDED")
         assert len(watch.rows) == len(FOLD_NAMES)
+
+
+async def test_rows_that_fit_are_not_folded_until_the_operator_wants_it(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*FOLD_NAMES)
+    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+        assert sorted(watch.rows) == sorted(FOLD_NAMES)
+        await watch.press("o")
+        assert "▸ queued 14" in watch.text
+        await watch.press("o")
+        assert sorted(watch.rows) == sorted(FOLD_NAMES)
+        await watch.resize(LOW)
+        assert watch.rows == ["a-0", "a-1"]
+        await watch.resize(SMALL)
+        assert sorted(watch.rows) == sorted(FOLD_NAMES)

@@ -118,7 +118,8 @@ def test_the_page_of_keys_lists_every_action_with_its_keys() -> None:
 
 
 def _row(action: Action) -> str:
-    keys = " ".join(f"`{key_text(key)}`" for key in action.keys)
+    # A table of Markdown ends its cell at a bar, also within code.
+    keys = " ".join(f"`{key_text(key)}`" for key in action.keys).replace("|", r"\|")
     return f"| `{action.id}` | {keys} | {action.words} |"
 
 

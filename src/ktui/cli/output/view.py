@@ -46,6 +46,7 @@ from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms import LimitInput, RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
+from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
@@ -71,6 +72,7 @@ _APPS = (KtuiApp, DemoApp, RehearsalApp, ReplayApp)
 _FIELDS = (LimitInput, FormChoices)
 SCREENS: tuple[tuple[type, ...], ...] = (
     (WatchScreen, PartitionList, HistoryField),
+    (WatchScreen, Panels),
     (DetailScreen,),
     (BrokersScreen, BrokerTable),
     (BrokerStatusScreen, Dialog),

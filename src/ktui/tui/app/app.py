@@ -34,6 +34,7 @@ from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.broker_controller import BrokerController
 from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.kept_view import ViewKeeper
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.terminal import (
@@ -176,12 +177,13 @@ class KtuiApp(App[None], Services):
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
+        self._panels, self._view_keeper = Panels(), ViewKeeper(state_dir)
         self.watch_screen = WatchScreen(
             cluster_name=cluster_name,
             interval_s=poll_interval_s,
             topics=topics,
             clock=self._clock,
-            pane=Panels(),
+            pane=self._panels,
             filter_text=filter_text,
         )
         self.abilities = Abilities(self)
@@ -286,12 +288,19 @@ class KtuiApp(App[None], Services):
         if self.progress.last is not None:
             self._stale_throttles.note(self.progress.last, self.run_controller.throttles)
             self._down.note(self.overview.down, self.progress.last.monotonic_s)
+            self._keep_view(self.progress.last.cluster_id)
         if self.attached is None or self.attached.run.ended:
             self._alerts.note_stalls(self.overview.totals.stalled)
         self.draw_screens()
         self._set_terminal_title(
             terminal_title(self.overview, self.run_status, self.run_controller.others)
         )
+
+    def _keep_view(self, cluster_id: str) -> None:
+        self._view_keeper.restore(cluster_id, self.watch_screen, self._panels)
+        write = self._view_keeper.changed(self.watch_screen, self._panels)
+        if write is not None:
+            self.run_worker(write, group="keeping the view", thread=True)
 
     def forget_polls(self) -> None:
         """Forget what earlier polls reported: the next ones do not continue them."""
@@ -534,6 +543,9 @@ class KtuiApp(App[None], Services):
         self.watch_screen.filter_by(f"broker:{broker}")
 
     def action_quit_view(self) -> None:
+        write = self._view_keeper.changed(self.watch_screen, self._panels)
+        if write is not None:
+            write()
         words = words_at_close(self.overview, self.run_status, write=self.forbidden is None)
         self.exit(message=Text(words))
 

@@ -34,6 +34,7 @@ from ktui.progress import timeline
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.run_view.sent import SentRequests
 from ktui.tui.run_view.throttle import Inflows, ThrottleNews, ThrottleNow, run_inflows, throttle_now
 
 _STATES = {
@@ -136,6 +137,7 @@ class AttachedRun:
         self._kept: list[events.JournalEntry] | None = None
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.throttle_news = ThrottleNews(self.name)
+        self.sent = SentRequests()
         self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
         self.inflows: Inflows = {}
         self._throttle = ThrottleNow()
@@ -177,6 +179,7 @@ class AttachedRun:
         self.events.extend(shown_events(self.name, entries[-MOST_EVENTS:]))
         self._cancels.extend(cancel_events(self.name, entries))
         self.throttle_news.note_entries(entries)
+        self.sent.note_entries(entries)
         return entries, touched
 
     @property

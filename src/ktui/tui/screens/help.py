@@ -36,6 +36,7 @@ from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms import LimitInput
+from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.rehearsal import RehearsalScreen
@@ -319,7 +320,7 @@ def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list
 
 
 def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[object]]]:
-    watch = (*PartitionList.BINDINGS, *WatchScreen.BINDINGS)
+    watch = (*PartitionList.BINDINGS, *WatchScreen.BINDINGS, *Panels.BINDINGS)
     limits = (*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS)
     throttle = (*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS)
     dashboard = (*DashboardScreen.BINDINGS, *PartitionMap.BINDINGS)

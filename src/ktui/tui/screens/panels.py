@@ -1,56 +1,133 @@
-"""The panels under the list: the partition under the cursor, the brokers, and the events."""
+"""The panels under the list: the partition under the cursor, brokers, events, requests sent."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+import msgspec
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.events import Resize
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import DescendantBlur, DescendantFocus, Resize
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.tui.draw.cells import Piece
-from ktui.tui.draw.paint import content, ruled
+from ktui.tui.draw.cells import Piece, cut_pieces, faded
+from ktui.tui.draw.paint import content
+from ktui.tui.run_view.sent import sent_lines
 from ktui.tui.screens.brokers.panel import BrokersPanel
 from ktui.tui.screens.detail.screen import DetailPane
 from ktui.tui.screens.events import EventList
 from ktui.tui.screens.watch.list import PartitionPane
+from ktui.tui.widgets.bindings import bind, give_ids
+from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
-_LEAST_DETAIL, _MOST_DETAIL = 12, 24
-"""The lines of the partition's panel from which on the others stand below it, and its most."""
-_LEAST_BELOW = 7
+PARTITION, BROKERS, EVENTS, SENT = "partition", "brokers", "events", "sent"
+PANELS = (PARTITION, BROKERS, EVENTS, SENT)
+"""By the digits 1 to 4 that give them the keys."""
+_LEAST = {PARTITION: 8, BROKERS: 7, SENT: 4}
+"""The lines with which a panel says enough; brokers and events stand side by side."""
+_FEWEST = 3
+"""The lines that a panel keeps, however small it is made."""
 
 
-def panel_heights(height: int, brokers: int) -> tuple[int, int]:
-    """Return the lines of the partition's panel, and of those below it; 0 where none fit."""
-    below = max(_LEAST_BELOW, brokers + 2)
-    if height - below < _LEAST_DETAIL:
-        below = _LEAST_BELOW
-    if height - below < _LEAST_DETAIL:
-        return height, 0
-    detail = min(height - below, _MOST_DETAIL)
-    return detail, height - detail
+class PanelChoices(msgspec.Struct, frozen=True):
+    """Which panels the operator has hidden, and the lines that others were given or lost."""
+
+    hidden: frozenset[str] = frozenset()
+    more: Mapping[str, int] = MappingProxyType({})
+
+    def row_shown(self, row: str) -> bool:
+        return not {name for name in PANELS if _row(name) == row} <= self.hidden
+
+    def resized(self, panel: str, lines: int) -> PanelChoices:
+        row = _row(panel)
+        return msgspec.structs.replace(self, more={**self.more, row: self.more.get(row, 0) + lines})
+
+    def hiding(self, *panels: str) -> PanelChoices:
+        return msgspec.structs.replace(self, hidden=self.hidden | {*panels})
+
+    def showing(self, *panels: str) -> PanelChoices:
+        return msgspec.structs.replace(self, hidden=self.hidden - {*panels})
+
+
+def _row(panel: str) -> str:
+    return BROKERS if panel == EVENTS else panel
+
+
+def panel_heights(
+    height: int, brokers: int, choices: PanelChoices, first: str = PARTITION
+) -> dict[str, int]:
+    """Share the lines of all panels by row; a row that does not fit is left out.
+
+    `first` is the panel that has to fit. What no other row wants is the partition's.
+    """
+    rows = [row for row in _LEAST if choices.row_shown(row)]
+    heights: dict[str, int] = {}
+    left = height
+    for row in sorted(rows, key=lambda row: row != _row(first)):
+        if left >= _LEAST[row] or not heights:
+            heights[row] = min(left, _LEAST[row])
+            left -= heights[row]
+    wanted = {SENT: _LEAST[SENT], BROKERS: max(_LEAST[BROKERS], brokers + 2)}
+    for row, lines in wanted.items():
+        if row in heights:
+            more = max(_FEWEST, lines + choices.more.get(row, 0)) - heights[row]
+            heights[row] += min(more, left)
+            left -= min(more, left)
+    for row in rows[:1]:
+        heights[next(iter(each for each in rows if each in heights), row)] += left
+    return heights
 
 
 class EventsPanel(Vertical):
     """The newest events."""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="events-rule", markup=False)
-        events = EventList()
-        events.can_focus = False  # keys belong to the list of partitions
-        yield events
+        yield Static(id="events-rule", classes="rule", markup=False)
+        yield EventList()
 
     @on(Resize)
     def draw(self) -> None:
-        rule = ruled([Piece("events", bold=True)], self.size.width, corner="┬")
-        set_text(self.query_one("#events-rule", Static), content(rule))
+        corner = "┬" if self.has_class("-beside") else ""
+        rule = panel_rule(self, 3, [Piece(EVENTS, bold=True)], corner=corner)
+        set_text(self.query_one("#events-rule", Static), rule)
         events = self.query_one(EventList)
         if events.events is not services(self).events:
             events.show(services(self).events)
+
+
+class SentPanel(Vertical):
+    """What the run has sent to Kafka, each request with its answer."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="sent-rule", classes="rule", markup=False)
+        with VerticalScroll():
+            yield Static(id="sent-lines", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).anchor()  # at the newest, until the operator scrolls
+
+    @on(Resize)
+    def draw(self) -> None:
+        rule = panel_rule(self, 4, [Piece(SENT, bold=True)])
+        set_text(self.query_one("#sent-rule", Static), rule)
+        attached, stale = services(self).attached, services(self).outage is not None
+        lines = [] if attached is None else sent_lines(attached.sent.newest)
+        if not lines:
+            nothing = "no run is shown" if attached is None else "nothing yet"
+            lines = [[Piece(nothing, "dim")]]
+        width = self.size.width - 4
+        drawn = [content(cut_pieces(faded(line) if stale else line, width)) for line in lines]
+        set_text(self.query_one("#sent-lines", Static), Content("\n").join(drawn))
 
 
 class Panels(PartitionPane):
@@ -59,17 +136,30 @@ class Panels(PartitionPane):
     DEFAULT_CSS = """
     Panels {
         background: $background;
-        & > DetailPane { height: 1fr; }
         & > #below { height: 0; }
+        & > SentPanel { height: 0; }
         & BrokersPanel { width: 1fr; }
         & EventsPanel { width: 1fr; }
-        & #events-rule, & #brokers-rule { height: 1; }
-        & EventList { height: 1fr; border-left: solid $rule; padding: 0 0 0 1; }
+        & .rule { height: 1; }
+        & EventList { height: 1fr; padding: 0 0 0 1; }
+        & .-beside EventList { border-left: solid $rule; }
+        & VerticalScroll { scrollbar-size-vertical: 1; padding: 0 1 0 2; height: 1fr; }
+        & .-away { display: none; }
     }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("escape", "leave", "list", "Go back to the list", key_display="esc"),
+        bind("greater_than_sign", "resize(2)", "larger", "Make the panel larger", key_display=">"),
+        bind("less_than_sign", "resize(-2)", "smaller", "Make the panel smaller", key_display="<"),
+        bind("vertical_line", "hide", "hide", "Hide the panel; its digit shows it again",
+             key_display="|"),
+    ]  # fmt: skip
+    give_ids("panel", BINDINGS)
 
     def __init__(self) -> None:
         super().__init__()
+        self.choices = PanelChoices()
+        self._first = PARTITION
         self._detail = DetailPane()
 
     def compose(self) -> ComposeResult:
@@ -77,21 +167,88 @@ class Panels(PartitionPane):
         with Horizontal(id="below"):
             yield BrokersPanel()
             yield EventsPanel()
+        yield SentPanel()
 
     @property
     def interest(self) -> Interest:
         return self._detail.interest if self.display else NO_INTEREST
+
+    @property
+    def _by_name(self) -> dict[str, Widget]:
+        others = (self.query_one(each) for each in (BrokersPanel, EventsPanel, SentPanel))
+        return dict(zip(PANELS, (self._detail, *others), strict=True))
+
+    @property
+    def focused(self) -> str | None:
+        return next((n for n, panel in self._by_name.items() if panel.has_focus_within), None)
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
         if not self.display:
             return
         self._detail.show_partition(tp, again=again)
         if again:
-            self.query_one(BrokersPanel).draw()
-            self.query_one(EventsPanel).draw()
+            self._draw_others()
+
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _draw_focus(self) -> None:
+        self._detail.draw()
+        self._draw_others()
+
+    def _draw_others(self) -> None:
+        for panel in (self.query_one(BrokersPanel), self.query_one(EventsPanel)):
+            if panel.display:
+                panel.draw()
+        if self.query_one(SentPanel).display:
+            self.query_one(SentPanel).draw()
 
     @on(Resize)
-    def _share(self, event: Resize) -> None:
+    def share(self) -> None:
+        """Share the lines that all panels have."""
         last = services(self).progress.last
         brokers = 0 if last is None else len(last.brokers)
-        self.query_one("#below").styles.height = panel_heights(event.size.height, brokers)[1]
+        heights = panel_heights(self.size.height, brokers, self.choices, self._first)
+        for name, panel in self._by_name.items():
+            panel.set_class(name in self.choices.hidden or not heights.get(_row(name)), "-away")
+        self.query_one(EventsPanel).set_class(BROKERS not in self.choices.hidden, "-beside")
+        self._detail.styles.height = heights.get(PARTITION, 0)
+        self.query_one("#below").styles.height = heights.get(BROKERS, 0)
+        self.query_one(SentPanel).styles.height = heights.get(SENT, 0)
+
+    @property
+    def more_lines(self) -> int | None:
+        rows = [row for row in _LEAST if self.choices.row_shown(row)]
+        return self.choices.more.get(PARTITION, 0) if rows else None
+
+    def choose(self, panel: int | None) -> None:
+        if panel is not None:
+            self._focus(PANELS[panel - 1])
+        elif self.more_lines is None:
+            self.set_choices(self.choices.showing(*PANELS))
+        else:
+            self.set_choices(self.choices.hiding(*PANELS))
+
+    def set_choices(self, choices: PanelChoices) -> None:
+        self.choices = choices
+        self.share()
+        self.post_message(self.Chosen())
+
+    def _focus(self, name: str) -> None:
+        self._first = name
+        self.set_choices(self.choices.showing(name))
+        panel = self._by_name[name]
+        target = next((each for each in panel.walk_children(Widget) if each.can_focus), panel)
+        self.call_after_refresh(target.focus)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def action_resize(self, lines: int) -> None:
+        if self.focused is not None:
+            self.set_choices(self.choices.resized(self.focused, lines))
+
+    def action_hide(self) -> None:
+        name = self.focused
+        if name is not None:
+            self.post_message(self.Left())
+            self.set_choices(self.choices.hiding(name))

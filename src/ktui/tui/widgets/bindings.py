@@ -128,6 +128,19 @@ WATCH_BINDINGS: list[Binding] = [
         "Pause the partition under the cursor, or let it go on",
     ),
     COPY_BINDING,
+    *(
+        hidden(str(digit), f"panel({digit})", f"panel {digit}", f"Give the keys to {panel}")
+        for digit, panel in enumerate(
+            (
+                "the panel of the partition under the cursor", "the panel of brokers",
+                "the panel of events", "the panel of what was sent to Kafka",
+            ), 1,
+        )
+    ),
+    hidden(
+        "vertical_line", "panels", "panels", "Hide the panels under the list, or show them again",
+        key_display="|",
+    ),
     hidden("escape", "clear", "clear the filter", "Clear the filter"),
 ]  # fmt: skip
 

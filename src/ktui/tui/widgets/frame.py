@@ -12,10 +12,11 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
-from ktui.tui.draw.paint import RowColumn, border_title, role_style, titled_rule
+from ktui.tui.draw.paint import RowColumn, border_title, content, role_style, ruled, titled_rule
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import ReportsOwnErrors
@@ -23,6 +24,18 @@ from ktui.tui.widgets.services import ReportsOwnErrors
 ResultT = TypeVar("ResultT")
 CELL_PADDING = 2  # cells that a table adds around each of its cells
 _LEAST_NAME = 12
+
+
+def panel_rule(panel: Widget, digit: int, title: Sequence[Piece], *, corner: str = "") -> Content:
+    """Draw the rule of a panel under the list: the digit that gives it the keys, and its title.
+
+    The title is bright while keys belong to the panel.
+    """
+    has_keys = panel.has_focus_within
+    pieces = [Piece(f"{digit} ", "moving" if has_keys else "dim", bold=has_keys), *title]
+    if has_keys:
+        pieces[1] = pieces[1]._replace(role="moving", underline=True)
+    return content(ruled(pieces, panel.size.width, corner=corner))
 
 
 class TitledScreen(Screen[ResultT], ReportsOwnErrors):

@@ -13,8 +13,9 @@ from textual.widgets import Static
 
 from ktui.columns import leave_out
 from ktui.tui.draw.cells import Piece, faded
-from ktui.tui.draw.paint import content, ruled, table_lines
+from ktui.tui.draw.paint import content, table_lines
 from ktui.tui.screens.brokers.row import COLUMNS, BrokerView, broker_views
+from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
@@ -41,11 +42,11 @@ def _least_to_say(view: BrokerView) -> tuple[bool, float, int]:
     return alive, -load, view.id
 
 
-class BrokersPanel(Vertical):
+class BrokersPanel(Vertical, can_focus=True):
     """The brokers with what flows into and out of each."""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="brokers-rule", markup=False)
+        yield Static(id="brokers-rule", classes="rule", markup=False)
         yield Static(id="brokers-lines", markup=False)
 
     @on(Resize)
@@ -60,6 +61,6 @@ class BrokersPanel(Vertical):
         lines = broker_lines(views.values(), width, self.size.height - 1) if views else []
         stale = app.outage is not None
         drawn = [content(faded(line) if stale else line) for line in lines]
-        rule = ruled([Piece("brokers", bold=True)], width)
-        set_text(self.query_one("#brokers-rule", Static), content(rule))
+        rule = panel_rule(self, 2, [Piece("brokers", bold=True)])
+        set_text(self.query_one("#brokers-rule", Static), rule)
         set_text(self.query_one("#brokers-lines", Static), Content("\n").join(drawn))

@@ -21,7 +21,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
-from ktui.tui.draw.paint import content, ruled, titled_rule
+from ktui.tui.draw.paint import content, titled_rule
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.body import RunDetail, detail_body, run_steps
@@ -30,6 +30,7 @@ from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context, run_waits
 from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import Services, services
@@ -173,7 +174,7 @@ class DetailPane(PartitionPane):
 
     def compose(self) -> ComposeResult:
         yield Static(id="pane-title", markup=False)
-        with VerticalScroll(can_focus=False):
+        with VerticalScroll():
             yield Lines(id="pane-body")
 
     @property
@@ -189,10 +190,10 @@ class DetailPane(PartitionPane):
         elif tp != shown:
             self._detail = PartitionDetail(services(self), tp)
             self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._draw()
+        self.draw()
 
     @on(Resize)
-    def _draw(self) -> None:
+    def draw(self) -> None:
         stale = services(self).outage is not None
         title: list[Piece] = []
         lines: list[Content] = []
@@ -203,8 +204,8 @@ class DetailPane(PartitionPane):
             title = [name._replace(text=partition_text(tp, whole)), *state]
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height)
-        rule = ruled(faded(title) if stale else title, self.size.width)
-        set_text(self.query_one("#pane-title", Static), content(rule))
+        rule = panel_rule(self, 1, (faded(title) if stale else title) or [Piece("partition")])
+        set_text(self.query_one("#pane-title", Static), rule)
         self.query_one(Lines).show([as_current(line, stale=stale) for line in lines])
 
 

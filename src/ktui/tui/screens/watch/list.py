@@ -35,7 +35,7 @@ from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import OffLoop
 
-_ZOOMS = (None, 600.0, 60.0)
+ZOOMS = (None, 600.0, 60.0)
 """The seconds that timelines reach back: to the first move, or so many."""
 
 
@@ -287,7 +287,11 @@ class PartitionList(ScrollView, can_focus=True):
         return not kept and self._fold.hides(timeline, context)
 
     def zoom_in(self) -> None:
-        self.zoom = _ZOOMS[(_ZOOMS.index(self.zoom) + 1) % len(_ZOOMS)]
+        self.show_last(ZOOMS[(ZOOMS.index(self.zoom) + 1) % len(ZOOMS)])
+
+    def show_last(self, seconds: float | None) -> None:
+        """Let the timelines reach back so far; None for the first move."""
+        self.zoom = seconds
         self._lay_out()
 
     @property
@@ -531,9 +535,23 @@ class PartitionList(ScrollView, can_focus=True):
 class PartitionPane(Vertical):
     """A pane that shows nothing; `screens/panels.py` fills it."""
 
+    class Chosen(Message):
+        """The operator has hidden a panel, shown it again, or made it larger or smaller."""
+
+    class Left(Message):
+        """The operator goes back to the list."""
+
     @property
     def interest(self) -> Interest:
         return NO_INTEREST
 
+    @property
+    def more_lines(self) -> int | None:
+        """The lines that the operator has given to it beyond its share; None to show nothing."""
+        return None
+
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
         """Show a partition as of the last poll, drawn `again` even if it is the same one."""
+
+    def choose(self, panel: int | None) -> None:
+        """Give the keys to a panel by its digit; None hides all, or shows all again."""

@@ -41,7 +41,7 @@ from ktui.tui.screens.watch.rule import (
 )
 from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import (
-    NOTHING_UNFOLDED,
+    NOTHING_CHOSEN,
     Fold,
     FoldKind,
     FoldLine,
@@ -58,6 +58,7 @@ from ktui.tui.widgets.services import services
 _UNFOLD_ID = "watch.unfold"
 _ABOVE_ROWS = 2  # the rule and the headings
 _PANELS_FROM = 26  # lines for list and panels from which on there are any; 80x24 is the list's
+_LEAST_PANELS, _LEAST_LIST = 6, 6
 _PANELS = 1 / 3  # the part of these lines that panels have at least, so that they do not jump
 
 
@@ -115,7 +116,8 @@ class WatchScreen(Screen[None]):
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
-        self._unfolded = NOTHING_UNFOLDED
+        self._fold_choices = NOTHING_CHOSEN
+        """Whether the operator has folded each kind of rows, or unfolded it."""
         self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         self._frozen: Progress | None = None
@@ -238,17 +240,52 @@ class WatchScreen(Screen[None]):
     @on(Resize)
     def _split(self) -> None:
         self._share_lines()
-        self.call_after_refresh(self._draw_pane)
+        self.call_after_refresh(self._draw_resized)
+
+    def _draw_resized(self) -> None:
+        self._refold()
+        self._draw_pane()
+
+    @property
+    def _list_room(self) -> int:
+        """The rows that the list can show beside the panels, and a line below the cursor's."""
+        height = self.query_one("#split").size.height
+        panels = self._pane.more_lines if height >= _PANELS_FROM else None
+        return (
+            height - _ABOVE_ROWS - 1 - (0 if panels is None else round(_PANELS * height) + panels)
+        )
 
     def _share_lines(self) -> None:
         """Give the panels the lines without rows, and always at least their share."""
         height = self.query_one("#split").size.height
         free = height - self.partition_list.lines - _ABOVE_ROWS
-        panels = max(free, round(_PANELS * height)) if height >= _PANELS_FROM else 0
-        shown = panels > 0 and not self.has_class("-empty")
+        more, empty = self._pane.more_lines, self.has_class("-empty")
+        shown = more is not None and height >= _PANELS_FROM and not empty
         self._pane.display = shown
-        if shown:
-            self._pane.styles.height = panels
+        if more is not None and shown:
+            panels = max(free, round(_PANELS * height)) + more
+            self._pane.styles.height = min(max(_LEAST_PANELS, panels), height - _LEAST_LIST)
+
+    @on(PartitionPane.Chosen)
+    def _share_as_chosen(self) -> None:
+        self._share_lines()
+        self.call_after_refresh(self._draw_pane)
+
+    @on(PartitionPane.Left)
+    def _back_to_list(self) -> None:
+        self.partition_list.focus()
+
+    def action_panel(self, digit: int) -> None:
+        if self.query_one("#split").size.height < _PANELS_FROM:
+            self.notify(
+                "The panels need a higher terminal: 32 lines. enter, b and e show the same.",
+                markup=False,
+            )
+        else:
+            self._pane.choose(digit)
+
+    def action_panels(self) -> None:
+        self._pane.choose(None)
 
     @on(PartitionList.CursorMoved)
     @on(PartitionList.Arranged)
@@ -293,7 +330,7 @@ class WatchScreen(Screen[None]):
 
     def _refold(self, kind: FoldKind | None = None) -> None:
         rows = self._rows if self.view is View.RUN and self._frozen is None else None
-        fold = Fold() if rows is None else fold_of(rows, self._unfolded)
+        fold = Fold() if rows is None else fold_of(rows, self._list_room, self._fold_choices)
         if fold != self._fold and self._frozen is None:
             self._fold = fold
             lines, context = self._fold_lines(), self._row_context()
@@ -373,13 +410,15 @@ class WatchScreen(Screen[None]):
 
     @on(PartitionList.Folded)
     def _fold_or_unfold(self, event: PartitionList.Folded) -> None:
-        kind = frozenset({event.kind})
-        self._unfolded = self._unfolded - kind if event.folded else self._unfolded | kind
+        self._fold_choices = {**self._fold_choices, event.kind: event.folded}
         self._refold(event.kind)
         self._draw()
 
     def action_unfold(self) -> None:
-        self._unfolded = frozenset(FoldKind) if self._fold.kinds else NOTHING_UNFOLDED
+        by_room = self._rows is not None and bool(fold_of(self._rows, self._list_room).kinds)
+        folds = not self._fold.kinds
+        chosen = NOTHING_CHOSEN if folds is by_room else dict.fromkeys(FoldKind, folds)
+        self._fold_choices = chosen
         self._draw()
 
     def action_zoom(self) -> None:

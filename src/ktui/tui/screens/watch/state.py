@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ktui.execution.run.states import State
@@ -195,7 +196,7 @@ class FoldKind(enum.Enum):
     DONE = enum.auto()
 
 
-NOTHING_UNFOLDED: frozenset[FoldKind] = frozenset()
+NOTHING_CHOSEN: Mapping[FoldKind, bool] = MappingProxyType({})
 
 
 class Fold(NamedTuple):
@@ -238,15 +239,31 @@ def kind_of(timeline: Timeline, context: RowContext) -> FoldKind | None:
     return FoldKind.DONE if Fold(done=True).hides(timeline, context) else None
 
 
-def fold_of(rows: RunRows, unfolded: Collection[FoldKind] = ()) -> Fold:
-    """Fold what is many, as long as the run goes on and something else is to be seen."""
-    whole, done = len(rows.run.tracks), rows.run.counts[State.DONE]
-    reason = rows.main_block_reason
-    blocked = FoldKind.BLOCKED not in unfolded and FOLDED_FROM <= rows.blocked(reason) < whole
+def fold_of(rows: RunRows, room: int = 0, chosen: Mapping[FoldKind, bool] = NOTHING_CHOSEN) -> Fold:
+    """Fold what is many and has no room, as long as the run goes on and something else is seen.
+
+    `room` is the rows that the list can show: with enough of it, the done have rows, then the
+    queued. The blocked stay together, as their line says why, and they have no timelines yet.
+    What the operator has chosen to fold, or not to, is as chosen.
+    """
+    whole, reason = len(rows.run.tracks), rows.main_block_reason
+    counts = {
+        FoldKind.BLOCKED: rows.blocked(reason),
+        FoldKind.DONE: 0 if rows.run.ended else rows.run.counts[State.DONE],
+        FoldKind.QUEUED: rows.queued,
+    }
+    many = {kind: count for kind, count in counts.items() if FOLDED_FROM <= count < whole}
+    room -= whole - sum(many.values()) + len(many)
+    folded = set()
+    for kind, count in many.items():
+        if chosen.get(kind, kind is FoldKind.BLOCKED or count - 1 > room):
+            folded.add(kind)
+        else:
+            room -= count - 1
     return Fold(
-        blocked=reason if blocked else "",
-        queued=FoldKind.QUEUED not in unfolded and FOLDED_FROM <= rows.queued < whole,
-        done=FoldKind.DONE not in unfolded and FOLDED_FROM <= done < whole and not rows.run.ended,
+        blocked=reason if FoldKind.BLOCKED in folded else "",
+        queued=FoldKind.QUEUED in folded,
+        done=FoldKind.DONE in folded,
     )
 
 
