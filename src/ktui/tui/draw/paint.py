@@ -32,7 +32,7 @@ class ColourRole(msgspec.Struct, frozen=True):
 
 ROLES: Mapping[str, ColourRole] = MappingProxyType(
     {
-        "retiring": ColourRole("a replica that the reassignment removes", "accent"),
+        "retiring": ColourRole("a replica that the reassignment removes", "secondary"),
         "in-sync": ColourRole(
             "as wanted: a replica in the ISR, and a reassignment that reached its target", "success"
         ),
