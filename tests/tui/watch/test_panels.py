@@ -129,3 +129,17 @@ def test_panels_share_all_lines_and_none_is_too_small_to_say_something(
     assert SENT in first
     hidden = PanelChoices().hiding(PARTITION)
     assert sum(panel_heights(height, brokers, hidden).values()) == height
+
+
+async def test_the_trail_says_which_screens_are_below_the_one_that_is_shown(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=HIGH) as watch:
+        assert "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}" not in watch.text
+        await watch.press("d", "enter")
+        path = watch.lines[0].split("WRITE")[0].split()
+        assert " ".join(path[2:]).replace(
+            "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}", ">"
+        ) == (f"> run {watch.run.name} > dashboard > a-0")
+        await watch.press("right_square_bracket")
+        assert "a-1" in watch.lines[0]
+        await watch.press("escape", "escape")
+        assert "dashboard" not in watch.lines[0]

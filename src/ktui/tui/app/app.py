@@ -446,6 +446,13 @@ class KtuiApp(App[None], Services):
         self.draw_screens()
         self.poll_now()
 
+    def trail_to(self, screen: Screen[Any]) -> list[str]:
+        run, stack = self.run_controller.attached, self.screen_stack
+        listed = self.watch_screen.view.value if run is None else f"run {run.name}"
+        until = stack.index(screen) + 1 if screen in stack else 0
+        above = [each.title for each in stack[1:until] if each.title is not None]
+        return [listed, *above] if above else []
+
     def cluster_status(self) -> Status:
         run = self.run_controller
         return Status(

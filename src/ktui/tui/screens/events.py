@@ -316,6 +316,7 @@ def _line(event: Event) -> bytes:
 class EventsScreen(TitledScreen[None]):
     """Shows every event; the app calls `show_progress` after each poll."""
 
+    TITLE = "events"
     CSS = """
     EventsScreen {
         layers: events note;

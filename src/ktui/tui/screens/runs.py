@@ -50,6 +50,7 @@ class RunTable(RowTable):
 class RunsScreen(TableScreen):
     """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one."""
 
+    TITLE = "runs"
     TABLE = RunTable
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape,q", "dismiss", "back", "Go back", key_display="esc"),
@@ -204,6 +205,7 @@ def _facts(run: RunProgress) -> list[str]:
 class InsightsScreen(TextScreen[None]):
     """Shows the insights of a state directory about a cluster; they are read when it opens."""
 
+    TITLE = "insights"
     DEFAULT_CSS = """
     InsightsScreen {
         & > VerticalScroll { padding: 0 1; overflow-x: auto; scrollbar-gutter: stable; }

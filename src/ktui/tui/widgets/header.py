@@ -95,7 +95,13 @@ class StatusHeader(Widget):
         status, width = self._status, self.size.width
         if status is None:
             return Content("")
-        first = content(line([*_who(status), *_cluster(status)], _clock(status.now, width), width))
+        first = content(
+            line(
+                [*_who(status, services(self).trail_to(self.screen)), *_cluster(status)],
+                _clock(status.now, width),
+                width,
+            )
+        )
         if not self.has_class("-two-lines"):
             return first
         second = _second(status, width, key_names(self.screen), with_sums=self._with_sums)
@@ -141,9 +147,11 @@ def _clock(now: datetime, width: int) -> HeaderPart:
     return HeaderPart(tuple(pieces))
 
 
-def _who(status: Status) -> list[HeaderPart]:
+def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
     name = HeaderPart((Piece(status.cluster_name, bold=True),), name=True)
-    parts = [part("ktui", "moving", rank=2, bold=True), name]
+    sign = Piece("› ", "dim")  # noqa: RUF001 - the usual sign of a trail
+    way = (HeaderPart((sign, Piece(each, "header")), rank=4, gap=1) for each in trail)
+    parts = [part("ktui", "moving", rank=2, bold=True), name, *way]
     if status.badge:
         parts.append(part(f" {status.badge} ", "badge"))
     elif not status.read_only:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 import msgspec
 from textual import on
 from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
@@ -176,6 +177,11 @@ class Services:
 
     def cluster_status(self) -> Status | None:
         return None
+
+    def trail_to(self, screen: Screen[Any]) -> Sequence[str]:
+        """Return what each screen shows from the list to this one; none for the list itself."""
+        del screen
+        return ()
 
     def poll_now(self) -> None:
         """Poll at once: what is polled has changed."""

@@ -131,6 +131,7 @@ class BrokerTable(RowTable):
 class BrokersScreen(TableScreen):
     """Shows the brokers; enter goes back to the list, filtered by broker."""
 
+    TITLE = "brokers"
     TABLE = BrokerTable
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape,q", "dismiss", "back", "Go back to the list", key_display="esc"),

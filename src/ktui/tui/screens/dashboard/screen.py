@@ -181,6 +181,7 @@ _FEWEST, _MOST = 7, 24
 class DashboardScreen(Screen[None]):
     """Shows flow, brokers, the run and the map of partitions."""
 
+    TITLE = "dashboard"
     CSS = """
     DashboardScreen {
         background: $background;

@@ -239,6 +239,7 @@ class DetailScreen(Screen[None]):
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__()
         self.partition = tp
+        self.title = str(tp)
 
     @cached_property
     def _detail(self) -> PartitionDetail:
@@ -272,10 +273,11 @@ class DetailScreen(Screen[None]):
         tp = self._neighbour(step)
         if tp is None:
             return
-        self.partition = tp
+        self.partition, self.title = tp, str(tp)
         self._detail = PartitionDetail(services(self), tp)
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self.show_progress()
+        self.query_one(StatusHeader).refresh()
         self.refresh_bindings()
 
     async def action_copy(self) -> None:
