@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -115,6 +116,13 @@ class BrokerFlow(msgspec.Struct, frozen=True, gc=False):
         return self.over_s >= OVER_S and self.over_polls >= OVER_POLLS
 
 
+class FlowSlot(NamedTuple):
+    """The flows as of the last poll in a slot of time."""
+
+    number: int
+    brokers: Mapping[int, BrokerFlow]
+
+
 class Counted(msgspec.Struct, frozen=True, gc=False):
     """How far one copy has been counted."""
 
@@ -131,7 +139,7 @@ class Flows(msgspec.Struct, frozen=True):
     """The flows of all brokers, by the polls so far."""
 
     brokers: Mapping[int, BrokerFlow] = msgspec.field(default_factory=dict)
-    history: tuple[tuple[int, float], ...] = ()  # (slot, bytes a second), oldest first
+    history: tuple[FlowSlot, ...] = ()  # oldest first, SLOTS at most: 20 kB a broker that copies
     at_s: float | None = None
     counted: Mapping[Replica, Counted] = msgspec.field(default_factory=dict)  # private
     inward: Mapping[int, FlowMeter] = msgspec.field(default_factory=dict)
@@ -139,14 +147,24 @@ class Flows(msgspec.Struct, frozen=True):
 
     @property
     def bytes_s(self) -> float | None:
-        known = [each.in_s for each in self.brokers.values() if each.in_s is not None]
-        return sum(known) if known else None
+        return flow_into_all(self.brokers) if self.brokers else None
 
     def of(self, broker: int) -> BrokerFlow:
         return self.brokers.get(broker, _NOTHING)
 
 
 _NOTHING = BrokerFlow()
+
+
+def flow_into_all(brokers: Mapping[int, BrokerFlow]) -> float | None:
+    """Return what all brokers receive together: nothing where none copies, None if unknown."""
+    known = [each.in_s for each in brokers.values() if each.in_s is not None]
+    return sum(known) if known or not brokers else None
+
+
+def throttle_of_all(brokers: Mapping[int, BrokerFlow]) -> float | None:
+    """Return the sum of the throttles that limit every copy; None where none does."""
+    return sum(each.throttle or 0 for each in brokers.values()) or None
 
 
 class _Growth:
@@ -185,8 +203,7 @@ def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s:
         for broker in sorted(inward.keys() | outward.keys())
     }
     flows = Flows(brokers, before.history, now_s, counted, inward, outward)
-    history = _extend(before.history, now_s, flows.bytes_s if brokers else 0.0)
-    return msgspec.structs.replace(flows, history=history)
+    return msgspec.structs.replace(flows, history=_extend(before.history, now_s, brokers))
 
 
 def copies_of(state: PartitionState) -> Iterator[int]:
@@ -352,28 +369,47 @@ def _throttle(broker: int, growth: _Growth, now: Observation) -> int | None:
 
 
 def _extend(
-    history: tuple[tuple[int, float], ...], now_s: float, bytes_s: float | None
-) -> tuple[tuple[int, float], ...]:
-    if bytes_s is None:
-        return history
+    history: tuple[FlowSlot, ...], now_s: float, brokers: Mapping[int, BrokerFlow]
+) -> tuple[FlowSlot, ...]:
     slot = int(now_s // SLOT_S)
-    kept = history[:-1] if history and history[-1][0] >= slot else history
-    return (*kept, (slot, bytes_s))[-SLOTS:]
+    kept = history[:-1] if history and history[-1].number >= slot else history
+    return (*kept, FlowSlot(slot, brokers))[-SLOTS:]
 
 
 def merge_flows(past: Flows, own: Flows, *, goes_on: bool) -> Flows:
     """Start a view's flows with earlier ones; `goes_on` if its polls followed closely enough."""
-    first = own.history[0][0] if own.history else None
-    older = tuple(each for each in past.history if first is None or each[0] < first)
+    first = own.history[0].number if own.history else None
+    older = tuple(each for each in past.history if first is None or each.number < first)
     if not older or not goes_on:
         return msgspec.structs.replace(own, history=(*older, *own.history)[-SLOTS:])
-    last = past.history[-1][0]
-    newer = (each for each in own.history if each[0] > last)
+    last = past.history[-1].number
+    newer = (each for each in own.history if each.number > last)
     return msgspec.structs.replace(past, history=(*past.history, *newer)[-SLOTS:])
 
 
-def flow_slots(flows: Flows, now_s: float) -> list[float | None]:
-    """Return the rate in each slot of the last ten minutes, oldest first; None where unknown."""
+Figure = Callable[[Mapping[int, BrokerFlow]], float | None]
+
+
+def flow_slots(flows: Flows, now_s: float, figure: Figure, count: int) -> list[float | None]:
+    """Return a figure of each of the last `count` slots, oldest first; None where unknown.
+
+    A poll stands for the time since the one before: with polls further apart than a slot, as of a
+    cluster that is simulated at ten times its speed, there are no gaps.
+    """
     last = int(now_s // SLOT_S)
-    known = dict(flows.history)
-    return [known.get(slot) for slot in range(last - SLOTS + 1, last + 1)]
+    values: list[float | None] = [None] * count
+    before = None
+    for slot in flows.history:
+        if before is None or (slot.number - before) * SLOT_S > RESTART_S:
+            before = slot.number - 1
+        value = figure(slot.brokers)
+        for number in range(max(before, last - count) + 1, min(slot.number, last) + 1):
+            values[number - last + count - 1] = value
+        before = slot.number
+    return values
+
+
+def seen_slots(flows: Flows, now_s: float) -> int:
+    """Return how many slots reach back to the first flow that was seen; SLOTS at most."""
+    first = next((slot.number for slot in flows.history if slot.brokers), None)
+    return 0 if first is None else max(0, min(SLOTS, int(now_s // SLOT_S) - first + 1))

@@ -64,6 +64,10 @@ def _inflow(
     )
 
 
+MOST_MOVES = 40
+"""The partitions in motion that are named for each broker: more than a screen has lines for."""
+
+
 class BrokerLoad(msgspec.Struct, frozen=True):
     """The load that catching-up replicas put on one broker. Bytes a second; None where unknown."""
 
@@ -76,6 +80,8 @@ class BrokerLoad(msgspec.Struct, frozen=True):
     leaders: int | None = None
     lag_messages: int | None = None
     lag_bytes: int | None = None
+    moves: tuple[TopicPartition, ...] = ()
+    """Some that come, leave, or are copied from here; MOST_MOVES at most, stalled ones first."""
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -118,6 +124,7 @@ def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
             leaders=None if census is None else census.leaders.get(broker, 0),
             lag_messages=sums.lag_messages.get(broker),
             lag_bytes=sums.lag_bytes.get(broker),
+            moves=(*sums.stalled[broker], *sums.moves[broker])[:MOST_MOVES],
         )
         for broker in sorted(brokers)
     }
@@ -129,13 +136,22 @@ class _Sums:
         self.lag_bytes: dict[int, int] = {}
         self.adding: Counter[int] = Counter()
         self.removing: Counter[int] = Counter()
+        self.moves: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        self.stalled: defaultdict[int, list[TopicPartition]] = defaultdict(list)
 
     @property
     def brokers(self) -> set[int]:
         return {*self.lag_messages, *self.lag_bytes, *self.adding, *self.removing}
 
     def add(self, timeline: Timeline) -> None:
-        self.removing.update(timeline.state.removing)
+        state = timeline.state
+        self.removing.update(state.removing)
+        if state.reassigning:
+            moves = self.stalled if timeline.phase is Phase.STALLED else self.moves
+            leads = () if state.leader is None else (state.leader,)
+            for broker in {*state.adding, *state.removing, *leads}:
+                if len(moves[broker]) < MOST_MOVES:
+                    moves[broker].append(timeline.tp)
         for lane in timeline.catching_up:
             if lane.role is Role.ADDING:
                 self.adding[lane.broker] += 1

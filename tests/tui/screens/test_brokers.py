@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 from textual.containers import VerticalScroll
@@ -12,9 +14,16 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState
+from ktui.pacing.limits import Limits
+from ktui.progress.flows import BrokerFlow
+from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Progress
 from ktui.simulated import layout
+from ktui.tui.draw.cells import pieces_width
 from ktui.tui.draw.themes import role_style
+from ktui.tui.run_view.rows import ToMove
+from ktui.tui.screens.brokers.panel import broker_lines
+from ktui.tui.screens.brokers.row import BrokerView
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from support.simulated.moving_clusters import a_cluster, move, throttle
 from support.views.screens import (
@@ -33,7 +42,7 @@ from support.views.screens import (
     screen_text,
     timeline,
 )
-from support.views.watching import watching
+from support.views.watching import a_quiet_cluster, moved, watching, watching_run
 
 TIB = 2**40
 DIRS = {
@@ -82,7 +91,7 @@ async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
     app = host()
     async with app.run_test(size=size) as pilot:
         await shown(pilot, app, seen)
-        await pilot.press(*keys)
+        await pilot.press("home", *keys)
         await pilot.pause()
         return screen_text(app)
 
@@ -122,12 +131,12 @@ def test_each_broker_has_a_row_with_its_share_of_the_reassignments(
     adding = " ".join(row(text, 4))
     assert "alive" in adding
     assert "48 MB/s" in adding
-    assert "1.2 M msg" in adding
     assert "48 MB/s" in " ".join(row(text, 1))
+    assert "1.2 M msg" in drawn(size, "down", "down", "down")
 
 
 def test_added_and_retired_replicas_are_counted() -> None:
-    text = drawn((80, 24))
+    text = drawn((200, 60))
     heading = next(line for line in text.splitlines() if "retiring" in line)
     adding, retiring = heading.index("adding"), heading.index("retiring")
     lines = {
@@ -139,7 +148,7 @@ def test_added_and_retired_replicas_are_counted() -> None:
 
 def test_brokers_that_are_fenced_or_only_named_by_a_replica_list_are_both_down() -> None:
     text = drawn((120, 30), "end")
-    assert row(text, 9)[1] == row(text, 77)[1] == "down"
+    assert row(text, 9)[1] == row(text, 77)[1] == "DOWN"
     assert "only replica lists name it" in text
     assert "not registered" in text
 
@@ -199,12 +208,19 @@ def test_a_broker_panel_lists_what_could_not_be_read() -> None:
 
 def test_a_wide_terminal_shows_more_columns() -> None:
     narrow, wide, widest = [
-        next(line for line in text.splitlines() if "retiring" in line).split()
+        re.split(
+            " {2,}", next(line for line in text.splitlines() if "left to move" in line).strip()
+        )
         for text in map(drawn, SIZES)
     ]
-    assert narrow == ["broker", "state", "in", "out", "adding", "retiring", "lag", "disk"]
-    assert set(wide) - set(narrow) == {"leaders", "throttle"}
-    assert set(widest) - set(wide) == {"replicas", "rack", "address", "cordoned"}
+    assert narrow == ["broker", "state", "in, of throttle", "out", "left to move", "disk"]
+    assert set(wide) - set(narrow) == {
+        "in, of its throttle", "last 1 min", "replicas", "leader of",
+    }  # fmt: skip
+    assert set(widest) - set(wide) == {
+        "in, last 1 min", "out, last 1 min", "behind by", "adding", "retiring", "cordoned",
+        "throttle out",
+    }  # fmt: skip
 
 
 async def test_only_cells_that_changed_are_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +248,7 @@ async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, app, progress(last=observation()))
-        await pilot.press("down", "down", "down")
+        await pilot.press("home", "down", "down", "down")
         await pilot.pause()
         assert selected(app) == 4
         more = {0: Broker(0, "new", 9092), **BROKERS}
@@ -268,7 +284,7 @@ async def test_enter_shows_the_partitions_of_the_broker() -> None:
     app = FilteringHost(BrokersScreen())
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, app, progress(last=observation()))
-        await pilot.press("down", "enter")
+        await pilot.press("home", "down", "enter")
         await pilot.pause()
         assert app.filtered == 2
         assert app.screen is not app.shown
@@ -280,7 +296,7 @@ async def test_enter_returns_to_a_list_filtered_to_the_broker_in_the_app() -> No
     cluster.do(move("near-0", 1, 2, 5))
     async with watching(cluster) as watch:
         assert watch.rows == ["far-0", "near-0"]
-        await watch.press("b", "down", "down", "down", "down", "enter")
+        await watch.press("b", "home", "down", "down", "down", "down", "enter")
         await watch.until(lambda: watch.app.screen is watch.app.watch_screen)
         await watch.until(lambda: watch.rows == ["near-0"])
         assert "broker:5" in watch.text
@@ -294,16 +310,78 @@ async def test_the_app_shows_the_load_of_a_move_per_broker_and_which_broker_is_s
         await watch.press("b")
         await watch.see()
         assert "1 partition counted" in watch.lines[1]
-        copying, leading = row(watch.text, 4), row(watch.text, 1)
-        assert " ".join(copying[3:]).startswith("5.0 MB/s - 1 0 850 k msg 0 1 in 50 MB/s")
-        assert " ".join(leading[3:]).startswith("- 5.0 MB/s 0 1 - 1 1 none")
+        copying, leading_words = row(watch.text, 4), " ".join(row(watch.text, 1))
+        assert " ".join(copying[3:]).endswith("- 1 +1 to come 0 850 k msg 1 0 ───── 0%")
+        assert "5/50 MB/s" in " ".join(copying)
+        assert "5.0 MB/s" in leading_words
+        assert "1 to go 1 - 0 1 ───── 0%" in leading_words
         await watch.do(layout.Hang(4))
-        await watch.press("down", "down", "down")
+        await watch.press("home", "down", "down", "down")
         await watch.pass_time(2)
         assert "! broker 4: log ends: no answer for" in watch.text
         await watch.pass_time(10)
-        assert row(watch.text, 4)[1] == "down"
+        assert row(watch.text, 4)[1] == "DOWN"
         assert "Registered but fenced" in watch.text
+
+
+ORDERS = [f"orders-{n}" for n in range(3)]
+
+
+async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*ORDERS, messages=30_000)
+    limits = Limits(replicas=3, partitions=1)
+    run = watching_run(cluster, tmp_path, moved(*ORDERS, target=(4, 2, 3)), limits, "2MB")
+    async with run as watch:
+        await watch.press("b")
+        await watch.see()
+        assert " 3 to go" in watch.line("1  alive")
+        assert " +3 to come" in watch.line("4  alive")
+        assert "takes 3 replicas off this broker: 0 done, 3 left." in watch.text
+        assert "leaves  orders-0" in watch.text
+        await watch.pass_until("1 of 3 to go")
+        await watch.pass_until("all 3 gone")
+        assert "all 3 came" in watch.line("4  alive")
+
+
+async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_helps(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*ORDERS, messages=10**6)
+    async with watching_run(cluster, tmp_path, moved(*ORDERS), Limits(replicas=3)) as watch:
+        await watch.do(layout.Kill(5))
+        await watch.pass_time(70)
+        await watch.press("b")
+        await watch.see()
+        assert "DOWN 1m" in watch.line("5  DOWN")
+        assert "broker 5 · DOWN 1m" in watch.text  # the cursor is there
+        assert re.search(
+            r"! DOWN since \d\d:\d\d:\d\d. 3 moves of run drain-3 wait for it.", watch.text
+        )
+        assert "Start it, and they go on. Or press m, then x to call them off." in watch.text
+        assert watch.text.count("broker 5 is down") == 3
+
+
+@pytest.mark.parametrize("width", range(38, 101))
+def test_brokers_below_the_list_never_take_more_than_their_width(width: int) -> None:
+    load = BrokerLoad(1004, 41e6, 123e6, BrokerFlow(41e6, 123e6, 41e6, 40_000_000))
+    config = BrokerConfig(follower_throttle_rate=40_000_000)
+    to_move = ToMove(234, 123)
+    views = [
+        BrokerView(1004, BROKERS[4], load, DIRS[1], config, to_move=to_move),
+        BrokerView(5, None, BrokerLoad(5), down_s=3_000.0),
+    ]
+    lines = broker_lines(views, width, 4)
+    assert max(map(pieces_width, lines)) <= width
+    texts = ["".join(piece.text for piece in line) for line in lines]
+    assert "DOWN 50m" in texts[1]
+    assert "█▏ 41/40 MB/s" in texts[2]
+    assert "123 of 234" in texts[2]
+
+
+def test_brokers_for_which_there_is_no_line_are_counted() -> None:
+    views = [BrokerView(n, BROKERS[4], BrokerLoad(n)) for n in range(100)]
+    lines = broker_lines(views, 60, 5)
+    assert [line[0].text for line in lines[-1:]] == ["  … and 97 more (b)"]
 
 
 async def test_a_click_moves_the_cursor_and_goes_nowhere() -> None:
@@ -353,7 +431,7 @@ async def test_a_panel_that_does_not_fit_can_be_reached_and_scrolled() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         seen = progress(last=observation(log_dirs={1: dirs}))
         assert "/disk-29" not in await shown(pilot, app, seen)
-        await pilot.press("tab", "end")
+        await pilot.press("home", "tab", "end")
         await pilot.wait_for_scheduled_animations()
         assert app.focused is app.shown.query_one(VerticalScroll)
         assert "/disk-29" in screen_text(app)
@@ -372,14 +450,14 @@ async def test_rows_take_a_new_theme_at_once() -> None:
     app = host()
     async with app.run_test(size=(120, 30)) as pilot:
         await shown(pilot, app, progress(timeline(), last=full()))
-        await pilot.press("down", "down")
+        await pilot.press("home", "down", "down")
         for theme in SHIPPED.themes:
             app.theme = theme
             await pilot.pause()
             lines = app.screen._compositor.render_strips()
             cells = [cell for line in lines for cell in line if cell.style is not None]
             down = {
-                cell.style.color for cell in cells if cell.style and cell.text.strip() == "down"
+                cell.style.color for cell in cells if cell.style and cell.text.strip() == "DOWN"
             }
             assert down == {role_style(app.theme_variables, "stalled").color}
             # the row under the cursor has one unbroken background

@@ -175,7 +175,7 @@ async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
         await watch.see()
 
         assert "copied into all brokers 3.0 MB/s · last 1 minute" in watch.text
-        assert "1.0/2.0 MB/s" in watch.line("b4  ")
+        assert "1.0/2.0 MB/s" in watch.line("4  ▕")
         assert "RUNNING" in watch.text
         assert "▒ 2 copying  · 3 queued" in watch.line("partitions 5")
         assert watch.line("orders  ").split()[1] == "▒···"

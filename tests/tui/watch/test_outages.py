@@ -208,15 +208,15 @@ async def test_a_thousand_moving_partitions_are_followed_poll_by_poll() -> None:
 async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_the_events() -> None:
     async with watching(a_cluster(moving=["a-0", "a-1"]), LARGE) as watch:
         await watch.press("down")
-        assert watch.line(f"─ {watch.cursor} ·")
+        assert watch.line(f"─ 1 {watch.cursor} ·")
         assert watch.line("adding       broker-4")
         before = watch.cursor
         await watch.press("up")
         assert watch.cursor != before
-        assert watch.line(f"─ {watch.cursor} ·")
+        assert watch.line(f"─ 1 {watch.cursor} ·")
         # below it are the brokers and the events
-        assert "alive" in watch.line("     4  ")
-        assert watch.line("─ events ─")
+        assert "+2 to come" in watch.line("  4  ▕")
+        assert watch.line("─ 3 events ─")
         # the full detail is still a key away, and a small screen has the list alone
         await watch.press("enter")
         assert type(watch.app.screen).__name__ == "DetailScreen"

@@ -9,6 +9,7 @@ import pytest
 from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.flows import SLOT_S, BrokerFlow, Flows, FlowSlot, flow_into_all, flow_slots
 from ktui.progress.memory import Health, health
 from ktui.progress.row import state_word
 from ktui.progress.summary import (
@@ -321,3 +322,27 @@ def test_rate_and_time_left_are_known_from_the_second_poll_on() -> None:
 
 def test_nothing_is_known_before_the_first_poll() -> None:
     assert [*replica_progress(Progress(), {T0: (1,)}, {"orders"})] == []
+
+
+def _polled_every(slots: int, rates: tuple[float, ...]) -> Flows:
+    polls = (
+        FlowSlot(place * slots, {4: BrokerFlow(in_s=rate)}) for place, rate in enumerate(rates)
+    )
+    return Flows(history=tuple(polls))
+
+
+def test_a_flow_over_time_has_no_gaps_where_polls_are_further_apart_than_its_slots() -> None:
+    flows = _polled_every(2, (1.0, 2.0, 3.0))
+    assert flow_slots(flows, 4 * SLOT_S, flow_into_all, 6) == [None, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def test_a_flow_is_unknown_where_nobody_looked_for_long() -> None:
+    flows = _polled_every(20, (1.0, 2.0))
+    assert flow_slots(flows, 20 * SLOT_S, flow_into_all, 4) == [None, None, None, 2.0]
+
+
+def test_the_moves_of_a_broker_are_those_that_come_leave_or_are_copied_from_it() -> None:
+    loads = broker_loads(folded([an_observation([a_move(target=(1, 2, 4))])]))
+    moves = {broker: load.moves for broker, load in loads.items()}
+    assert moves[4] == moves[3] == moves[1] == (T0,)
+    assert moves[2] == ()

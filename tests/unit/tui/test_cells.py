@@ -18,6 +18,7 @@ from ktui.progress.row import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import limited_chart
 from ktui.tui.draw.cells import (
     BARS,
     CANCEL_SIGNS,
@@ -394,3 +395,9 @@ def test_a_cancel_of_many_foreign_moves_counts_the_dangers_that_it_does_not_name
 
     assert f" ! orders-0: {risky}" in words
     assert "and 2 more." in words
+
+
+def test_a_chart_has_a_line_at_its_limit_while_there_is_one() -> None:
+    drawn = limited_chart([40.0] * 4, [None, None, 80.0, 80.0], 4, 2, 100.0)
+    assert ["".join(piece.text for piece in line) for line in drawn] == ["  ╌╌", "▆▆▆▆"]
+    assert [piece.role for piece in drawn[0]] == ["moving", "falling-behind"]

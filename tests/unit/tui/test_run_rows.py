@@ -30,7 +30,7 @@ from ktui.pacing.limits import Limits, Order, Shape
 from ktui.pacing.situation import Urgency
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
 from ktui.tui.run_view.attached import limits_after
-from ktui.tui.run_view.rows import QueuePlaces, RunRows, steps_to_come
+from ktui.tui.run_view.rows import QueuePlaces, RunRows, ToMove, steps_to_come
 from support.journals.journals import started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
@@ -296,3 +296,20 @@ def test_a_cancelled_step_in_flight_is_not_counted_as_completing() -> None:
     assert steps_to_come(followed.run.tracks[TP], Limits(replicas=1)) == []
     followed.happen(_cancelled(CancelKind.STOP, 0))
     assert steps_to_come(followed.run.tracks[TP], Limits(replicas=1)) == []
+
+
+def test_what_a_run_takes_off_a_broker_and_brings_to_another_is_counted_as_it_happens() -> None:
+    followed = FollowedRun(GB, GB)
+    rows = followed.rows
+    assert (rows.to_move(1), rows.to_move(4)) == (ToMove(off=2, off_left=2), ToMove(0, 0, 2, 2))
+    followed.add(0)
+    assert (rows.to_move(1), rows.to_move(4)) == (ToMove(off=2, off_left=2), ToMove(0, 0, 2, 1))
+    assert rows.to_move(2) == rows.to_move(9) == ToMove()
+
+
+def test_of_what_is_rolled_back_only_what_is_left_to_move_back_is_counted() -> None:
+    followed = FollowedRun(GB, GB)
+    followed.add(0)
+    followed.happen(CancelAsked(kind=CancelKind.ROLLBACK, partitions=(TP,)))
+    assert followed.rows.to_move(4) == ToMove(off=1, off_left=1, onto=1, onto_left=1)
+    assert followed.rows.to_move(1) == ToMove(off=1, off_left=1)

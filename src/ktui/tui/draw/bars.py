@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from ktui.execution.throttle.objective import BAND
 from ktui.quantities import DECIMAL, UNKNOWN, as_rate, scaled
-from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.cells import BARS, Piece
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _WHOLE = len(_EIGHTHS) - 1
@@ -146,23 +148,20 @@ def _above(figure: float | None, below: float) -> str:
     return "█" * (ABOVE - 1) + _BEYOND if more > most else gauge_eighths(more, most, ABOVE)
 
 
-_DOTS = 4
-_BLANK = 0x2800
-_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
-_RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+LIMIT = "╌"  # the sign of a limit in a chart
 
 
 def area_heights(
-    values: Sequence[float | None], points: int, height: int, top: float
+    values: Sequence[float | None], width: int, height: int, top: float
 ) -> list[int | None]:
-    """Return the height in dots at each point of time, the highest of its values, if known."""
-    most = height * _DOTS
-    return [_height(_highest(values, point, points), most, top) for point in range(points)]
+    """Return the height in eighths of a line at each cell, the highest of its values, if known."""
+    most = height * _WHOLE
+    return [_height(_highest(values, cell, width), most, top) for cell in range(width)]
 
 
-def _highest(values: Sequence[float | None], point: int, points: int) -> float | None:
-    first = point * len(values) // points
-    last = max(first + 1, (point + 1) * len(values) // points)
+def _highest(values: Sequence[float | None], cell: int, width: int) -> float | None:
+    first = cell * len(values) // width
+    last = max(first + 1, (cell + 1) * len(values) // width)
     return max((value for value in values[first:last] if value is not None), default=None)
 
 
@@ -176,18 +175,43 @@ def _height(value: float | None, most: int, top: float) -> int | None:
 
 def area_chart(values: Sequence[float | None], width: int, height: int, top: float) -> list[str]:
     """Draw the area in `height` lines of `width` cells; gaps stay blank, zero is a dot."""
-    heights = area_heights(values, 2 * width, height, top)
-    pairs = list(zip(heights[::2], heights[1::2], strict=True))
-    return ["".join(_cell(pair, row) for pair in pairs) for row in reversed(range(height))]
+    heights = area_heights(values, width, height, top)
+    return ["".join(_block(each, row) for each in heights) for row in reversed(range(height))]
 
 
-def _cell(pair: tuple[int | None, int | None], row: int) -> str:
-    left, right = (_dots(height, row) for height in pair)
-    return chr(_BLANK + _LEFT[left] + _RIGHT[right]) if left or right else " "
-
-
-def _dots(height: int | None, row: int) -> int:
+def _block(height: int | None, row: int) -> str:
     if height is None:
-        return 0
-    shown = max(1, height) if row == 0 else height
-    return min(_DOTS, max(0, shown - row * _DOTS))
+        return " "
+    if height == 0 and row == 0:
+        return "·"
+    return (" " + BARS)[min(_WHOLE, max(0, height - row * _WHOLE))]
+
+
+def limited_chart(
+    values: Sequence[float | None],
+    limits: Sequence[float | None],
+    width: int,
+    height: int,
+    top: float,
+) -> list[list[Piece]]:
+    """Draw the area with a line of dashes over it, where its limit is."""
+    lines = area_chart(values, width, height, top)
+    levels = [_highest(limits, cell, width) for cell in range(width)]
+    rows = [
+        None if level is None or top <= 0.0 else min(height - 1, int(level / top * height))
+        for level in levels
+    ]
+    return [
+        [
+            Piece(LIMIT * len(cells), "falling-behind")
+            if limit
+            else Piece("".join(cells), "moving")
+            for limit, cells in _split(line, [row == number for row in rows])
+        ]
+        for number, line in zip(reversed(range(height)), lines, strict=True)
+    ]
+
+
+def _split(line: str, limited: Sequence[bool]) -> Iterator[tuple[bool, list[str]]]:
+    for limit, cells in groupby(zip(limited, line, strict=True), key=itemgetter(0)):
+        yield limit, [cell for _, cell in cells]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.forecast.waits import BETWEEN, Waits
 from ktui.execution.host.catalog import Movers, OtherRun
 from ktui.execution.run.events import (
@@ -134,6 +134,39 @@ def stage_of_copy(timeline: Timeline) -> Stage:
     return Stage.BEHIND if behind else Stage.COPYING
 
 
+class ToMove(NamedTuple):
+    """How many replicas a run takes off a broker and brings to it, in all and yet to be moved."""
+
+    off: int = 0
+    off_left: int = 0
+    onto: int = 0
+    onto_left: int = 0
+
+
+class _Counted(NamedTuple):
+    """What is counted of a partition; `moves` has the brokers of each figure of `ToMove`."""
+
+    steps_left: int = 0
+    moves: tuple[Brokers, ...] = ((),) * 4
+
+
+_UNCOUNTED = _Counted()
+
+
+def _moves(track: Track) -> tuple[Brokers, ...]:
+    """Return the brokers of each figure of `ToMove`; of what was called off only what is left."""
+    here = track.replicas
+    if track.state.ended and track.state not in (State.DONE, State.FAILED):
+        return _UNCOUNTED.moves
+    goal = find_goal(track, here, here, track.led).replicas
+    before = track.original if track.cancel is None else here
+    off = tuple(broker for broker in before if broker not in goal)
+    onto = tuple(broker for broker in goal if broker not in before)
+    off_left = tuple(broker for broker in off if broker in here)
+    onto_left = tuple(broker for broker in onto if broker not in here)
+    return off, off_left, onto, onto_left
+
+
 class RunRows:
     """The list's figures of a run's partitions, apart from those that polls show."""
 
@@ -143,7 +176,9 @@ class RunRows:
         self._unpolled: dict[TopicPartition, Timeline] = {}
         self._steps_taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
         self._patterns = (run.limits, StepPatterns(run.limits))
-        self._left: dict[TopicPartition, int] = {}
+        self._counted: dict[TopicPartition, _Counted] = {}
+        self._alike: dict[_Counted, _Counted] = {}  # one for all partitions of which it is counted
+        self._to_move: tuple[Counter[int], ...] = tuple(Counter() for _ in ToMove._fields)
         self._blocked: dict[TopicPartition, str] = {}
         self._block_reasons: Counter[str] = Counter()
         self.cancelled_at: dict[TopicPartition, datetime] = {}
@@ -188,10 +223,21 @@ class RunRows:
             else:
                 self.between_steps.pop(tp, None)
             self._unpolled[tp] = _unpolled(track, self.run.started_at)
-            left = self.steps_left(track)
-            self.all_left += left - self._left.get(tp, 0)
-            self._left[tp] = left
+            self._count(track)
         return touched
+
+    def _count(self, track: Track) -> None:
+        before = self._counted.get(track.tp, _UNCOUNTED)
+        now = _Counted(self.steps_left(track), _moves(track))
+        self._counted[track.tp] = self._alike.setdefault(now, now)
+        self.all_left += now.steps_left - before.steps_left
+        if now.moves != before.moves:
+            for counter, old, new in zip(self._to_move, before.moves, now.moves, strict=True):
+                counter.subtract(old)
+                counter.update(new)
+
+    def to_move(self, broker: int) -> ToMove:
+        return ToMove(*(counter[broker] for counter in self._to_move))
 
     def _note_blocked(self, track: Track) -> None:
         before = self._blocked.pop(track.tp, None)

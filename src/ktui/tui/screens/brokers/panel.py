@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,35 +12,84 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
-from ktui.columns import leave_out
-from ktui.tui.draw.cells import Piece, faded
-from ktui.tui.draw.paint import content, table_lines
-from ktui.tui.screens.brokers.row import COLUMNS, BrokerView, broker_views
+from ktui.columns import Column, leave_out
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
+from ktui.tui.draw.paint import RowColumn, content, table_lines
+from ktui.tui.screens.brokers.row import (
+    BrokerView,
+    alive_piece,
+    disk,
+    graph,
+    left_to_move,
+    rate_in,
+    rate_out,
+    views_now,
+)
 from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
-_NOT_HERE = ("address", "leaders", "replicas", "cordoned")
-"""Columns of the brokers screen alone: what never changes, and what its own polls count."""
-_GAP = 2
+_INDENT = Piece("  ")
+_ROOMY = 78
+"""The cells from which on figures have their words beside them."""
+
+
+@cache
+def _columns(minutes: int, *, roomy: bool) -> tuple[RowColumn, ...]:
+    bar, cells = (8, 12) if roomy else (4, 7)
+
+    def into(view: BrokerView) -> list[Piece]:
+        return rate_in(view, bar) if view.alive else [alive_piece(view)]
+
+    def left(view: BrokerView) -> list[Piece]:
+        return left_to_move(view, brief=not roomy)
+
+    def used(view: BrokerView) -> list[Piece]:
+        share = None if view.disk is None else view.disk[0] / view.disk[1]
+        return [Piece(figures.as_share(share), "" if share else "dim")]
+
+    past = f"last {minutes} min" if roomy else f"{minutes} min"
+    wide = disk(5) if roomy else used
+    return (
+        Column(heading="", width=2, right=True, cell=lambda v: [Piece(str(v.id), bold=True)]),
+        Column(heading="in, of throttle", width=bar + 13, cell=into),
+        Column(
+            heading=past, width=cells, cell=graph(lambda v: v.past.slots_in(v.id), cells), rank=3
+        ),
+        Column(heading="out", width=8, right=True, cell=rate_out, rank=2),
+        Column(
+            heading="left to move" if roomy else "to move",
+            width=15 if roomy else 8,
+            right=True,
+            cell=left,
+        ),
+        Column(heading="disk", width=12 if roomy else 4, right=True, cell=wide, rank=1),
+    )
 
 
 def broker_lines(views: Collection[BrokerView], width: int, height: int) -> list[list[Piece]]:
     """Draw headings, and the brokers of which most can be said where not all have a line."""
-    wanted = [c for c in COLUMNS if c.heading not in _NOT_HERE and any(map(c.has, views))]
-    columns = leave_out(wanted, lambda shown: sum(c.width + _GAP for c in shown) <= width - 2)
     room = height - 1
     shown = sorted(views, key=_least_to_say)[: room if len(views) <= room else room - 1]
     ordered = sorted(shown, key=lambda view: view.id)
-    lines = [[Piece("  "), *line] for line in table_lines(columns, ordered)]
+    minutes = next((view.past.minutes for view in ordered), 1)
+
+    def lines(columns: Collection[RowColumn]) -> list[list[Piece]]:
+        return [[_INDENT, *line] for line in table_lines(columns, ordered)]
+
+    def fit(columns: Collection[RowColumn]) -> bool:
+        return pieces_width(lines(columns)[0]) <= width
+
+    columns = leave_out(_columns(minutes, roomy=width >= _ROOMY), fit)
+    drawn = [cut_pieces(line, width) for line in lines(columns)]
     left = len(views) - len(shown)
-    return [*lines, [Piece(f"  … and {left:,} more", "dim")]] if left else lines
+    return [*drawn, [Piece(f"  … and {left:,} more (b)", "dim")]] if left else drawn
 
 
 def _least_to_say(view: BrokerView) -> tuple[bool, float, int]:
-    alive = view.broker is not None and view.broker.alive
     load = (view.load.bytes_in_s or 0.0) + (view.load.bytes_out_s or 0.0)
-    return alive, -load, view.id
+    return view.alive, -load, view.id
 
 
 class BrokersPanel(Vertical, can_focus=True):
@@ -52,12 +102,7 @@ class BrokersPanel(Vertical, can_focus=True):
     @on(Resize)
     def draw(self) -> None:
         app, width = services(self), self.size.width
-        last = app.progress.last
-        views = (
-            {}
-            if last is None
-            else broker_views(last, app.broker_loads, app.broker_controller.proven_empty)
-        )
+        views = views_now(app)
         lines = broker_lines(views.values(), width, self.size.height - 1) if views else []
         stale = app.outage is not None
         drawn = [content(faded(line) if stale else line) for line in lines]

@@ -1,27 +1,69 @@
-"""One broker's row on the Brokers screen, column by column."""
+"""What is known about a broker, and its row: on the brokers screen, below the list, elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
+from functools import cache
 
 import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, all_cordoned
 from ktui.cluster.errors import Failure
 from ktui.cluster.observation import Observation
-from ktui.columns import Column, leave_out
+from ktui.columns import Column
+from ktui.progress.flows import SLOT_S, BrokerFlow, Flows, flow_slots, seen_slots
 from ktui.progress.summary import BrokerLoad
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import area_chart, rate_gauge
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.draw.paint import RowColumn
-from ktui.tui.widgets.frame import CELL_PADDING
+from ktui.tui.run_view.rows import RunRows, ToMove
+from ktui.tui.widgets.services import Services
 
 CORDON_SIGN = "⊘"
-_BAR = 5
 _TIGHT, _FULL = 0.80, 0.90
 """Used shares of a disk from which it is shown as filling up, and as almost full."""
+_LEAST_SLOTS = round(60 / SLOT_S)
+
+
+class Past(msgspec.Struct, frozen=True):
+    """The flows of all brokers over the time that was seen, on one scale."""
+
+    flows: Flows = Flows()
+    now_s: float = 0.0
+    slots: int = _LEAST_SLOTS
+    top: float = 0.0
+
+    @property
+    def minutes(self) -> int:
+        return round(self.slots * SLOT_S / 60)
+
+    def slots_in(self, broker: int, count: int = 0) -> list[float | None]:
+        """Return what the broker received in each of the last slots, or in those that were seen."""
+        return self._slots(broker, lambda flow: flow.in_s, count)
+
+    def slots_out(self, broker: int, count: int = 0) -> list[float | None]:
+        return self._slots(broker, lambda flow: flow.out_s, count)
+
+    def throttles(self, broker: int, count: int = 0) -> list[float | None]:
+        return self._slots(broker, lambda flow: flow.throttle, count)
+
+    def _slots(
+        self, broker: int, side: Callable[[BrokerFlow], float | None], count: int
+    ) -> list[float | None]:
+        def figure(brokers: Mapping[int, BrokerFlow]) -> float | None:
+            return None if broker not in brokers else side(brokers[broker])
+
+        return flow_slots(self.flows, self.now_s, figure, count or self.slots)
+
+
+def past_of(flows: Flows, now_s: float) -> Past:
+    """Return the past of the brokers in whole minutes."""
+    minutes = max(1, -(-seen_slots(flows, now_s) // _LEAST_SLOTS))
+    every = [flow for slot in flows.history for flow in slot.brokers.values()]
+    top = max((rate for f in every for rate in (f.in_s, f.out_s, f.throttle) if rate), default=0.0)
+    return Past(flows, now_s, minutes * _LEAST_SLOTS, top)
 
 
 class BrokerView(msgspec.Struct, frozen=True):
@@ -37,6 +79,13 @@ class BrokerView(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     proven_empty: datetime | None = None
     """When it was proven to hold nothing; None where it was not, or something has come since."""
+    to_move: ToMove = ToMove()
+    past: Past = Past()
+    down_s: float | None = None  # since when it is down; None while alive, or where not seen
+
+    @property
+    def alive(self) -> bool:
+        return self.broker is not None and self.broker.alive
 
     @property
     def disk(self) -> tuple[int, int] | None:
@@ -52,19 +101,35 @@ class BrokerView(msgspec.Struct, frozen=True):
         return f"{cordoned} of {len(self.log_dirs)}" if cordoned else ""
 
 
-def broker_views(
-    observation: Observation,
-    loads: Mapping[int, BrokerLoad],
-    proven_empty: Mapping[int, datetime] = MappingProxyType({}),
-) -> dict[int, BrokerView]:
+def views_now(app: Services) -> dict[int, BrokerView]:
     """Collect what is known about each broker that is registered or named by a replica list."""
-    ids = sorted(observation.brokers.keys() | loads.keys())
-    return {
-        broker: _view(
-            broker, observation, loads.get(broker, BrokerLoad(broker)), proven_empty.get(broker)
+    last, loads = app.progress.last, app.broker_loads
+    if last is None:
+        return {}
+    attached, status = app.attached, app.cluster_status()
+    rows = None if attached is None else attached.rows
+    past = past_of(app.progress.flows, last.monotonic_s)
+    since = {} if status is None else status.down_since_s
+    empty = app.broker_controller.proven_empty
+    views = {}
+    for broker in sorted(last.brokers.keys() | loads.keys()):
+        load = loads.get(broker, BrokerLoad(broker))
+        view = _view(broker, last, load, empty.get(broker))
+        at_s = since.get(broker)
+        views[broker] = msgspec.structs.replace(
+            view,
+            to_move=_to_move(load, rows),
+            past=past,
+            down_s=None if at_s is None or view.alive else last.monotonic_s - at_s,
         )
-        for broker in ids
-    }
+    return views
+
+
+def _to_move(load: BrokerLoad, rows: RunRows | None) -> ToMove:
+    """Return what the run moves; without one, or once it has ended, what anybody moves now."""
+    if rows is None or (rows.run.ended and load.removing + load.adding):
+        return ToMove(load.removing, load.removing, load.adding, load.adding)
+    return rows.to_move(load.broker)
 
 
 def _view(
@@ -89,19 +154,61 @@ def _view(
 
 def alive_piece(view: BrokerView) -> Piece:
     """Return whether a broker is alive, and empty; the panel explains why it is down."""
-    if view.proven_empty is not None:
-        return Piece("empty", "in-sync", bold=True)
-    if view.broker is not None and view.broker.alive:
-        return Piece("alive", "in-sync")
-    return Piece("down", "stalled", bold=True)
+    if view.alive:
+        return Piece(
+            "empty" if view.proven_empty else "alive", "in-sync", bold=bool(view.proven_empty)
+        )
+    return Piece(f"DOWN{down_for(view)}", "stalled", bold=True)
 
 
-def _rate(value: Callable[[BrokerView], float | None]) -> Callable[[BrokerView], list[Piece]]:
+def down_for(view: BrokerView) -> str:
+    """Return for how long a broker is known to be down, after a space."""
+    return "" if view.down_s is None else f" {figures.as_age(view.down_s)}"
+
+
+def rate_in(view: BrokerView, cells: int) -> list[Piece]:
+    """Draw what a broker receives against its throttle; without one, against its highest."""
+    flow, config = view.load.flow, view.config
+    limit = None if config is None else config.follower_throttle_rate
+    pieces = rate_gauge(
+        flow.in_s, limit, flow.highest_in_s, cells=cells, broken=flow.breaks_throttle
+    )
+    return pieces if flow.in_s else [*pieces[:-1], pieces[-1]._replace(role="dim")]
+
+
+def rate_out(view: BrokerView) -> list[Piece]:
+    """Return what is copied from a broker."""
+    rate = view.load.bytes_out_s
+    return [Piece(figures.as_copying(rate), "" if rate else "dim")]
+
+
+def graph(
+    slots: Callable[[BrokerView], list[float | None]], cells: int
+) -> Callable[[BrokerView], list[Piece]]:
+    """Return how to draw rates over time, on one scale for all brokers."""
+
     def cell(view: BrokerView) -> list[Piece]:
-        rate = value(view)
-        return [Piece(figures.as_copying(rate), "" if rate else "dim")]
+        drawn = area_chart(slots(view), cells, 1, view.past.top)[0]
+        return [Piece(drawn, "moving" if drawn.strip(" ·") else "dim")]
 
     return cell
+
+
+def left_to_move(view: BrokerView, *, brief: bool = False) -> list[Piece]:
+    """Return how many replicas are yet to leave a broker, and to come to it: `6 of 21 to go`."""
+    off, off_left, onto, onto_left = view.to_move
+    pieces = []
+    if off_left:
+        whole = f" of {off:,}" if off > off_left else ""
+        pieces.append(Piece(f"{off_left:,}{whole}{'' if brief else ' to go'}", "retiring"))
+    elif off:
+        pieces.append(Piece("gone" if brief else f"all {off:,} gone", "in-sync"))
+    if onto_left:
+        come = "" if brief or off_left else " to come"
+        pieces.append(Piece(f"{' ' if pieces else ''}+{onto_left:,}{come}", "moving"))
+    elif onto and not pieces:
+        pieces.append(Piece("came" if brief else f"all {onto:,} came", "in-sync"))
+    return pieces or [Piece(figures.UNKNOWN, "dim")]
 
 
 def _count(
@@ -121,15 +228,20 @@ def _lag(view: BrokerView) -> list[Piece]:
     return [Piece(figures.as_bytes(view.load.lag_bytes), "" if view.load.lag_bytes else "dim")]
 
 
-def _disk_cell(view: BrokerView) -> list[Piece]:
+def disk(cells: int) -> Callable[[BrokerView], list[Piece]]:
+    """Return how to draw the disk of a broker, with a bar of so many cells."""
+    return lambda view: _disk_cell(view, cells)
+
+
+def _disk_cell(view: BrokerView, cells: int) -> list[Piece]:
     signs = [
         Piece("!" if any(each.error for each in view.log_dirs) else "", "stalled", bold=True),
         Piece(CORDON_SIGN if view.cordoned else "", "falling-behind", bold=True),
     ]
     signs.append(Piece(" " * (2 - pieces_width(signs))))
     if view.disk is None:
-        return [*signs, Piece(f"{figures.UNKNOWN:>{_BAR + 5}}", "dim")]
-    return [*signs, *disk_bar(*view.disk, _BAR)]
+        return [*signs, Piece(f"{figures.UNKNOWN:>{cells + 5}}", "dim")]
+    return [*signs, *disk_bar(*view.disk, cells)]
 
 
 def disk_usage(log_dir: LogDir) -> tuple[int, int] | None:
@@ -181,48 +293,58 @@ def address(view: BrokerView) -> str:
     return f"{view.broker.host}:{view.broker.port}"
 
 
-def _column(heading: str, width: int, cell: Callable[[BrokerView], list[Piece]]) -> RowColumn:
-    return Column(heading=heading, width=width, cell=cell, right=True)
+def _column(
+    heading: str, width: int, cell: Callable[[BrokerView], list[Piece]], rank: int = 0
+) -> RowColumn:
+    return Column(heading=heading, width=width, cell=cell, right=True, rank=rank)
 
 
-# The ranks: the address and the rack are in the panel, too, and never change; a throttle is what
-# one looks for on this screen, and goes last of those that may go.
-COLUMNS = (
-    _column("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
-    Column(heading="state", width=6, cell=lambda view: [alive_piece(view)]),
-    Column(
-        heading="rack", width=12, cell=_rack, rank=4,
-        has=lambda view: view.broker is not None and view.broker.rack is not None,
-    ),
-    Column(heading="address", width=30, cell=lambda view: [Piece(address(view), "dim")], rank=5),
-    _column("in", 8, _rate(lambda view: view.load.bytes_in_s)),
-    _column("out", 8, _rate(lambda view: view.load.bytes_out_s)),
-    _column("adding", 6, _count(lambda view: view.load.adding, "moving")),
-    _column("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
-    _column("lag", 9, _lag),
-    Column(
-        heading="leaders", width=8, cell=_count(lambda view: view.leaders), right=True, rank=2
-    ),
-    Column(
-        heading="replicas", width=8, cell=_count(lambda view: view.replicas), right=True, rank=3
-    ),
-    Column(
-        heading="throttle", width=23, rank=1,
-        cell=lambda view: [Piece(throttle(view.config), "" if _throttled(view.config) else "dim")],
-        has=lambda view: _throttled(view.config),
-    ),
-    Column(
-        heading="cordoned", width=8, rank=4, has=lambda view: bool(view.cordoned),
-        cell=lambda v: [Piece(v.cordoned and f"{CORDON_SIGN} {v.cordoned}", "falling-behind")],
-    ),
-    _column("disk", 12, _disk_cell),
-)  # fmt: skip
+_RATE = 12  # cells of the longest figure of a rate with its throttle
+_DISK, _SHORT_BAR = 5, 4
 
 
-def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[RowColumn, ...]:
-    """Return the columns for a screen of so many cells: those with something to show that fit."""
-    brokers = list(views)
-    columns = [column for column in COLUMNS if not brokers or any(map(column.has, brokers))]
-    return tuple(
-        leave_out(columns, lambda shown: sum(each.width + CELL_PADDING for each in shown) <= width)
-    )
+@cache
+def broker_columns(bar: int, cells: int, minutes: int) -> Sequence[RowColumn]:
+    """Return the columns of the screen, with a bar of `bar` cells and graphs of `cells`."""
+    last = f"last {minutes} min"
+    into = f"in, {last}" if cells > len(last) + 4 else last
+    return (
+        _column("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
+        Column(heading="state", width=9, cell=lambda view: [alive_piece(view)]),
+        Column(
+            heading="in, of its throttle" if bar > _SHORT_BAR else "in, of throttle",
+            width=bar + 2 + _RATE,
+            cell=lambda view: rate_in(view, bar),
+        ),
+        Column(
+            heading=into, width=max(cells, len(into)), rank=4,
+            cell=graph(lambda view: view.past.slots_in(view.id), cells),
+        ),
+        _column("out", 8, rate_out, rank=2),
+        Column(
+            heading=f"out, {last}", width=max(cells, len(last) + 5), rank=8,
+            cell=graph(lambda view: view.past.slots_out(view.id), cells),
+        ),
+        _column("replicas", 8, _count(lambda view: view.replicas), rank=3),
+        _column("left to move", 14, left_to_move),
+        _column("leader of", 9, _count(lambda view: view.leaders), rank=5),
+        _column("behind by", 9, _lag, rank=6),
+        _column("adding", 6, _count(lambda view: view.load.adding, "moving"), rank=9),
+        _column("retiring", 8, _count(lambda view: view.load.removing, "retiring"), rank=9),
+        Column(
+            heading="throttle out", width=12, rank=9,
+            has=lambda view: view.config is not None and bool(view.config.leader_throttle_rate),
+            cell=lambda view: [
+                Piece(figures.as_rate(view.config and view.config.leader_throttle_rate))
+            ],
+        ),
+        Column(
+            heading="cordoned", width=8, rank=7, has=lambda view: bool(view.cordoned),
+            cell=lambda v: [Piece(v.cordoned and f"{CORDON_SIGN} {v.cordoned}", "falling-behind")],
+        ),
+        Column(
+            heading="rack", width=9, cell=_rack, rank=10,
+            has=lambda view: view.broker is not None and view.broker.rack is not None,
+        ),
+        _column("disk", 7 + _DISK, disk(_DISK)),
+    )  # fmt: skip

@@ -15,18 +15,17 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.flows import SLOT_S, flow_slots
-from ktui.progress.summary import BrokerLoad
-from ktui.progress.timeline import Progress, Timeline
+from ktui.progress.flows import Flows, flow_into_all, flow_slots, throttle_of_all
+from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import area_chart, gauge_bar, rate_of
+from ktui.tui.draw.bars import LIMIT, limited_chart
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content, ruled
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.screens.brokers.row import BrokerView, broker_views, disk_bar
+from ktui.tui.screens.brokers.panel import broker_lines
+from ktui.tui.screens.brokers.row import BrokerView, Past, views_now
 from ktui.tui.screens.dashboard.map import MAP_CELLS, MapState, PartitionMap
 from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.run_banner import RunBanner
@@ -39,30 +38,26 @@ from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 130  # from this width on the chart and the brokers stand side by side
-_CHART_SHARE = 0.4
+_CHART_SHARE = 0.45
 _SCALE = 11
 _TALLEST = 10
-_DISK = 5
-_GAUGES = ((150, 16), (100, 8), (0, 6))
-_SLOTS_A_MINUTE = round(60 / SLOT_S)
 
 
 def summary_lines(
-    progress: Progress, loads: Mapping[int, BrokerLoad], room: Size, *, stale: bool
+    flows: Flows, views: Collection[BrokerView], room: Size, *, stale: bool
 ) -> list[Content]:
     """Draw the chart and the brokers, beside each other where there is room."""
+    past = next((view.past for view in views), Past())
     wide = room.width >= _SIDE_BY_SIDE
-    chart_width = int(room.width * _CHART_SHARE) if wide else room.width
-    brokers_width = room.width - chart_width if wide else room.width
-    chart_height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
-    chart = _chart(progress, chart_width, chart_height)
-    most = room.height - 1 if wide else max(2, room.height - len(chart) - 1)
-    brokers = _brokers(progress.last, loads, brokers_width, most - 1 if wide else most)
+    left = int(room.width * _CHART_SHARE) if wide else room.width
+    height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
+    chart = _chart(flows, past, left, height)
+    most = room.height - 1 if wide else max(2, room.height - len(chart))
+    brokers = broker_lines(views, room.width - left if wide else room.width, most) if views else []
     if wide:
-        count = 0 if progress.last is None else len(broker_views(progress.last, {}))
-        title = [Piece("brokers ", bold=True), Piece(f"{count:,}", "header")]
-        brokers = [ruled(title, brokers_width), *brokers]
-    lines = _beside(chart, brokers, chart_width) if wide else [*chart, *brokers]
+        title = [Piece("brokers ", bold=True), Piece(f"{len(views):,}", "header")]
+        brokers = [ruled(title, room.width - left, corner="┬"), *brokers]
+    lines = _beside(chart, brokers, left) if wide else [*chart, *brokers]
     return [content(faded(line) if stale else line) for line in lines]
 
 
@@ -76,80 +71,32 @@ def _beside(
     return [[*one, *other] for one, other in zip(lefts, rights, strict=True)]
 
 
-def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:
-    last = progress.last
-    slots = _seen_minutes(flow_slots(progress.flows, 0.0 if last is None else last.monotonic_s))
-    top = float(nice_ceiling(round(max((v for v in slots if v is not None), default=0.0))))
-    now = figures.as_copying(progress.flows.bytes_s)
-    minutes = figures.as_count(round(len(slots) * SLOT_S / 60), "minute")
+def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece]]:
+    copied = flow_slots(flows, past.now_s, flow_into_all, past.slots)
+    limits = flow_slots(flows, past.now_s, throttle_of_all, past.slots)
+    top = float(nice_ceiling(round(max((v for v in (*copied, *limits) if v), default=0.0))))
     title = [
-        Piece("copied into all brokers ", bold=True), Piece(now, "header"),
-        Piece(f" · last {minutes}", "dim"),
-    ]  # fmt: skip
-    rows = area_chart(slots, max(1, width - _SCALE - 4), height, top)
-    scale = {0: figures.as_rate(top), height - 1: "0"}
-    lines = [
-        [Piece(f"{scale.get(n, ''):>{_SCALE}} ┤", "dim"), Piece(row, "moving")]
-        for n, row in enumerate(rows)
+        Piece("copied into all brokers ", bold=True),
+        Piece(figures.as_copying(flows.bytes_s), "header"),
+        Piece(f" · last {figures.as_count(past.minutes, 'minute')}", "dim"),
+        *_limit(flows),
     ]
+    rows = limited_chart(copied, limits, max(1, width - _SCALE - 4), height, top)
+    scale = {0: figures.as_rate(top), height - 1: "0"}
+    lines = [[Piece(f"{scale.get(n, ''):>{_SCALE}} ┤", "dim"), *row] for n, row in enumerate(rows)]
     return [ruled(title, width), *lines]
 
 
-def _seen_minutes(slots: list[float | None]) -> list[float | None]:
-    first = next((place for place, value in enumerate(slots) if value is not None), len(slots))
-    minutes = max(1, -(-(len(slots) - first) // _SLOTS_A_MINUTE))
-    return slots[-minutes * _SLOTS_A_MINUTE :]
-
-
-def _brokers(
-    last: Observation | None, loads: Mapping[int, BrokerLoad], width: int, most: int
-) -> list[list[Piece]]:
-    if last is None:
+def _limit(flows: Flows) -> list[Piece]:
+    """Name the line of the throttle, where it limits every copy onto some brokers."""
+    rates = [flow.throttle for flow in flows.brokers.values() if flow.throttle]
+    if not rates:
         return []
-    views = list(broker_views(last, loads).values())
-    shown = views
-    if len(views) > most:
-        busiest = sorted(views, key=_urgency)[: most - 1]
-        shown = sorted(busiest, key=lambda view: view.id)
-    cells = next(cells for least, cells in _GAUGES if width >= least)
-    lines = [_heading(cells), *(_broker(view, cells) for view in shown)]
-    left_out = len(views) - len(shown)
-    if left_out:
-        lines.append([Piece(f"  {figures.as_count(left_out, 'more broker')} (b)", "dim")])
-    return [cut_pieces(line, width) for line in lines]
-
-
-def _urgency(view: BrokerView) -> tuple[bool, float, int]:
-    alive = view.broker is not None and view.broker.alive
-    return alive, -(view.load.bytes_in_s or 0.0) - (view.load.bytes_out_s or 0.0), view.id
-
-
-def _heading(cells: int) -> list[Piece]:
-    words = (
-        f"  {'broker':<8}{'in, of its throttle':<{cells + 19}}{'out':>9}"
-        f"{'moving':>8}{'leaders':>9}  disk"
+    each = (
+        f" ({len(rates)} x {figures.as_rate(rates[0])})" if len({*rates}) == 1 < len(rates) else ""
     )
-    return [Piece(words, "header")]
-
-
-def _broker(view: BrokerView, cells: int) -> list[Piece]:
-    flow = view.load.flow
-    config = view.config
-    throttle = None if config is None else config.follower_throttle_rate
-    whole = flow.highest_in_s if throttle is None else throttle
-    broken = flow.breaks_throttle
-    role = "stalled" if broken else "moving"
-    alive = view.broker is not None and view.broker.alive
-    name = Piece(f"  {f'b{view.id}' + ('' if alive else ' down'):<8}", "" if alive else "stalled")
-    rate = figures.as_copying(flow.in_s) if throttle is None else rate_of(flow.in_s, throttle)
-    pieces = [name._replace(bold=not alive), *gauge_bar(flow.in_s, whole, cells, role)]
-    text = f" {'! ' if broken else ''}{rate}"
-    pieces.append(Piece(f"{text:<17}", "stalled" if broken else "", bold=broken))
-    leaders = figures.UNKNOWN if view.leaders is None else f"{view.leaders:,}"
-    moving = view.load.adding + view.load.removing
-    pieces.append(Piece(f"{figures.as_copying(flow.out_s):>9}{moving:>8,}{leaders:>9}  "))
-    disk = [Piece(figures.UNKNOWN, "dim")] if view.disk is None else disk_bar(*view.disk, _DISK)
-    return [*pieces, *disk]
+    words = f"throttle {figures.as_rate(sum(rates))}{each}"
+    return [Piece(" · ", "dim"), Piece(f"{LIMIT * 2} {words}", "falling-behind")]
 
 
 def legend(counts: Mapping[MapState, int], block: int, width: int) -> Content:
@@ -245,10 +192,11 @@ class DashboardScreen(Screen[None]):
 
     @on(Resize)
     def _draw_summary(self) -> None:
-        progress, stale = services(self).progress, services(self).outage is not None
+        app, stale = services(self), services(self).outage is not None
         height = max(_FEWEST, min(_MOST, int(self.size.height * _SHARE)))
         room = Size(self.size.width, height)
-        lines = summary_lines(progress, services(self).broker_loads, room, stale=stale)
+        views = views_now(app).values()
+        lines = summary_lines(app.progress.flows, views, room, stale=stale)
         set_text(self.query_one("#dashboard-summary", Static), Content("\n").join(lines))
 
     @on(PartitionMap.Walked)
