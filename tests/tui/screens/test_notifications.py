@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.insights import NAME, publish_insights
+from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.runs import InsightsScreen
 from support.pipeline.report_facts import insights
@@ -25,7 +26,7 @@ from support.views.watching import (
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
-async def test_notifications_cover_no_row_and_do_not_pile_up(
+async def test_notifications_cover_neither_rows_nor_keys_and_do_not_pile_up(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     names = [f"a-{n}" for n in range(40)]
@@ -34,9 +35,22 @@ async def test_notifications_cover_no_row_and_do_not_pile_up(
         before = [line for line in watch.lines if "queued" in line]
         await watch.press("p", "n", "p", "n")
         assert watch.text.count("ktui watch --write") == 1
-        assert "read-only" in watch.lines[-1]
+        assert any("read-only" in line for line in watch.lines[-3:])
         assert [line for line in watch.lines if "queued" in line] == before
-        assert "detail" not in watch.lines[-1]
+        assert all(key in watch.lines[-1] for key in ("↵ detail", "? help", "q quit"))
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+@pytest.mark.parametrize("length", [1, 8, 60])
+async def test_the_keys_stay_and_can_be_clicked_however_long_a_notification_is(
+    tmp_path: Path, size: tuple[int, int], length: int
+) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
+        watch.app.notify("words " * length, severity="error")
+        await watch.say("! words")
+        await watch.until(lambda: "q quit" in watch.lines[-1])
+        await watch.pilot.click(offset=(watch.lines[-1].index("? help"), size[1] - 1))
+        await watch.until(lambda: isinstance(watch.app.screen, HelpScreen))
 
 
 async def test_a_notification_makes_room_for_the_keys_after_a_while(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ class DialogNews(FooterKeys):
 
     DEFAULT_CSS = """
     DialogNews { dock: none; display: none; margin-top: 1; padding: 0; background: $surface; }
-    DialogNews.-news { display: block; padding: 0; }
+    DialogNews.-news { display: block; }
     """
+    HAS_KEYS = False
 
 
 class Dialog(ModalScreen[ResultT]):

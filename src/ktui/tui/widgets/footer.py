@@ -1,4 +1,4 @@
-"""The line at the bottom of every screen: its keys, or a notification for a while."""
+"""The line at the bottom of every screen: its keys, beside a notification for a while."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ _OF_RUNS = ("start_plan", "show_runs")
 """The actions left out before all others while the view is attached to no run."""
 _KEPT = ("show_help", "quit_view", "back", "dismiss")
 """The actions left out only where nothing else is left, except for what helps."""
+_PADDING = 4  # cells that no key stands in, on both sides together
+_MOST_LINES = 3  # of a notification
+_GAP, _LEAST_KEYS = 3, 36
+"""Cells between a notification and keys in the same line, and what these need at least."""
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 """Seconds for which a notification of each severity is shown."""
 _SEVERITIES = {
@@ -33,7 +37,7 @@ _SEVERITIES = {
 
 
 class FooterKeys(Widget):
-    """The keys that do something now, or a notification in their place.
+    """The keys that do something now, and a notification before them, or above where it is long.
 
     The keys that help with what is wrong stand first. Where the keys do not all fit, some are left
     out, so that none is cut: those that help last. They are one widget: Textual's own footer has
@@ -56,14 +60,16 @@ class FooterKeys(Widget):
             color: $footer-description-foreground; background: $footer-description-background;
         }
         & > .footer--hover { background: $block-hover-background; }
-        &.-news { height: auto; max-height: 3; padding: 0 2; text-wrap: wrap; }
+        &.-news { height: auto; text-wrap: wrap; }
     }
     """
+    HAS_KEYS: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
         self._notification: Notification | None = None
         self._shown: list[LiveKey] = []
+        self._keys_at = Offset()
         self._under_mouse: str | None = None
 
     def on_mount(self) -> None:
@@ -76,7 +82,7 @@ class FooterKeys(Widget):
 
     @property
     def allow_select(self) -> bool:
-        """Keys are clicked, so only the text of a notification can be selected."""
+        """Keys are clicked, so there is only the text of a notification to be selected."""
         return self._notification is not None
 
     def show_notification(self, notification: Notification | None) -> None:
@@ -86,13 +92,37 @@ class FooterKeys(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Content:
-        if self._notification is not None:
-            return _drawn(self._notification)
+        if self._notification is None:
+            self._keys_at = Offset()
+            return self._drawn_keys()
+        news = _drawn(self._notification, self._room)
+        if not self.HAS_KEYS:
+            return news
+        if self._beside:
+            keys = self._drawn_keys()
+            self._keys_at = Offset(self._room - keys.cell_length, 0)
+            return Content.assemble(news, " " * (self._keys_at.x - news.cell_length), keys)
+        self._keys_at = Offset(0, news.get_height({}, self._room))
+        return Content.assemble(news, "\n", self._drawn_keys())
+
+    def _drawn_keys(self) -> Content:
         self._shown = self._fitting_keys()
         parts = [self._draw(key) for key in self._shown]
         for place in range(len(parts) - 1, 0, -1):
             parts.insert(place, Content(gap_after(*self._shown[place - 1 : place + 1])))
         return Content("").join(parts)
+
+    @property
+    def _room(self) -> int:
+        return self.app.size.width - _PADDING
+
+    @property
+    def _beside(self) -> int:
+        """The cells of the keys beside a notification; 0 where it has a line of its own."""
+        if self._notification is None or not self.HAS_KEYS:
+            return 0
+        left = self._room - _drawn(self._notification, self._room).cell_length - _GAP
+        return left if left >= _LEAST_KEYS else 0
 
     def _draw(self, key: LiveKey) -> Content:
         hover = ["footer--hover"] if key.action == self._under_mouse else []
@@ -109,7 +139,7 @@ class FooterKeys(Widget):
         first = app.keys_left_out_first
         if first is None:
             first = _OF_RUNS if app.attached is None else ()
-        room = self.size.width - 2
+        room = self._beside or self._room
         return fit_keys(live_keys(self.screen), room, (*first, *_LEFT_OUT_FIRST), kept=_KEPT)
 
     def on_mouse_down(self, event: MouseDown) -> None:
@@ -129,9 +159,9 @@ class FooterKeys(Widget):
         self._hover(None)
 
     def _key_at(self, offset: Offset | None) -> LiveKey | None:
-        if offset is None or self._notification is not None:
+        if offset is None or offset.y != self._keys_at.y:
             return None
-        x = 0
+        x = self._keys_at.x
         for key, following in zip(self._shown, (*self._shown[1:], None), strict=True):
             if x <= offset.x < x + key.width:
                 return key
@@ -147,9 +177,12 @@ class FooterKeys(Widget):
             self.refresh()
 
 
-def _drawn(notification: Notification) -> Content:
+def _drawn(notification: Notification, room: int) -> Content:
     sign, colour = _SEVERITIES[notification.severity]
-    return Content.styled(f"{sign} {notification.words}", colour)
+    drawn = Content.styled(f"{sign} {notification.words}", colour)
+    while drawn.get_height({}, room) > _MOST_LINES:  # the events have all of it
+        drawn = Content.styled(f"{drawn.plain.rstrip(' …')[:-5]} …", colour)
+    return drawn
 
 
 class Notifications:
