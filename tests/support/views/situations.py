@@ -350,6 +350,9 @@ SITUATIONS = (
         "detail-stalled", _opened("enter", seconds=100, dead=True),
         ("target",), ("STALLED", "it is down"), ("c cancel",),
     ),
+    Situation(
+        "detail-earlier", _opened("enter", *["less_than_sign"] * 9), ("clicks-6", "at 00:02:"),
+    ),
     Situation("brokers", _opened("b"), ("broker", "alive")),
     Situation(
         "brokers-dead", _opened("b", seconds=100, dead=True), ("alive",), ("broker 5 down",)

@@ -130,7 +130,8 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
         assert "done" in watch.row("t-1")
         assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in watch.row("t-1")
         await watch.press("enter")
-        assert "UNDER MIN · reached its target; ISR 2, min 3; out of ISR: 4" in watch.lines[2]
+        assert "UNDER MIN · reached its target" in watch.lines[2]
+        assert "! ISR 2, min 3; out of ISR: 4. Start broker 4" in watch.lines[3]
         await watch.press("escape", "v")
         await watch.see()
         assert "‼ 1 offline (v) · 1 under min ISR (v)" in watch.lines[1]

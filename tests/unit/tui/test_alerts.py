@@ -1,4 +1,4 @@
-"""Alerts, gauges, curves and their axis."""
+"""Alerts, gauges and round scales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import parse_objective
-from ktui.progress.timeline import Mark, Slots
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.tui.app.terminal import Alerts
 from ktui.tui.draw.bars import (
@@ -38,7 +37,7 @@ from ktui.tui.draw.bars import (
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.draw.paint import Paint, role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
-from ktui.tui.screens.detail.lanes import TimeAxis, draw, lag_curve, nice_ceiling
+from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import RowInputs, StripCache
 from ktui.tui.screens.watch.words import RowContext
@@ -234,44 +233,6 @@ def test_a_gauge_names_the_rate_and_its_throttle_in_one_unit(
     assert "".join(piece.text for piece in pieces) == drawn
 
 
-AXIS = TimeAxis(start_s=100.0, cell_s=10.0, cells=10, slots_per_cell=1)
-
-
-def lines(points: list[tuple[float, int]], height: int = 4) -> list[str]:
-    return [line.plain for line in lag_curve(points, AXIS, height)]
-
-
-def test_a_falling_lag_is_a_slope_under_a_scale_with_its_unit() -> None:
-    points = [(100.0 + 10 * i, 1_000 * (10 - i)) for i in range(10)]
-    assert lines(points) == [
-        "  10 k msg ┤█▅▂       ",
-        "           │███▆▃     ",
-        " 5.0 k msg ┤██████▅▂  ",
-        "           │████████▆▃",
-        "         0 └──────────",
-    ]
-
-
-def test_cells_before_the_first_reading_are_empty_and_gaps_are_interpolated() -> None:
-    curve = draw([(125.0, 80), (165.0, 0)], AXIS, 2)
-    assert curve.top == 80
-    assert curve.levels == (0, 0, 16, 12, 8, 4, 0, 0, 0, 0)
-
-
-def test_a_cell_with_many_readings_shows_the_worst() -> None:
-    curve = draw([(100.0, 1), (105.0, 10), (109.0, 2), (110.0, 4)], AXIS, 1)
-    assert curve.levels[:3] == (8, 3, 0)
-
-
-def test_a_lag_of_one_message_is_visible_beside_a_huge_one() -> None:
-    curve = draw([(101.0, 1_000_000), (111.0, 1), (121.0, 0)], AXIS, 4)
-    assert curve.levels[1:3] == (1, 0)
-
-
-def test_no_lag_at_all_is_a_flat_line_with_a_scale() -> None:
-    assert lines([(100.0, 0), (190.0, 0)])[0] == "     2 msg ┤          "
-
-
 @given(st.integers(0, 10**15))
 def test_the_scale_is_a_round_number_just_above_the_lag_with_a_round_half(value: int) -> None:
     top = nice_ceiling(value)
@@ -279,63 +240,6 @@ def test_the_scale_is_a_round_number_just_above_the_lag_with_a_round_half(value:
     assert top % 2 == 0
     assert top <= max(2, 1.5 * value + 1)
     assert len(str(top).rstrip("0")) <= 2
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 300), st.integers(0, 10**12)), max_size=40),
-    st.integers(1, 20),
-)
-def test_any_history_fits_the_room(points: list[tuple[float, int]], height: int) -> None:
-    curve = draw(sorted(points), AXIS, height)
-    assert len(curve.levels) == AXIS.cells
-    assert all(0 <= level <= 8 * height for level in curve.levels)
-
-
-def slots(marks: bytes, slot_s: float = 1.0) -> Slots:
-    return Slots(slot_s=slot_s, end_s=100.0 + slot_s * len(marks), marks=marks)
-
-
-def axis_of(row: Slots, width: int) -> TimeAxis:
-    axis = TimeAxis.over([row], width)
-    assert axis is not None
-    return axis
-
-
-def test_a_short_history_has_a_cell_per_slot_and_grows_to_the_right() -> None:
-    axis = axis_of(slots(bytes((1, 2, 3))), 40)
-    assert (axis.cells, axis.cell_s, axis.start_s) == (3, 1.0, 100.0)
-    assert axis.marks(slots(bytes((1, 2, 3)))) == bytes((1, 2, 3))
-
-
-def test_a_long_history_puts_equal_numbers_of_slots_into_a_cell() -> None:
-    row = slots(bytes(range(100)) * 2, slot_s=2.0)
-    axis = axis_of(row, 60)
-    assert (axis.cells, axis.cell_s) == (50, 8.0)
-    assert axis.marks(row)[:3] == bytes((3, 7, 11))
-
-
-def test_trouble_in_a_cell_is_not_hidden_by_later_slots() -> None:
-    row = slots(bytes((10, Mark.STALLED, 11, 12)))
-    assert axis_of(row, 2).marks(row) == bytes((Mark.STALLED, 12))
-
-
-@pytest.mark.parametrize("width", [0, -3])
-def test_an_axis_without_room_is_none(width: int) -> None:
-    assert TimeAxis.over([slots(b"\1")], width) is None
-
-
-def test_an_axis_without_a_history_is_none() -> None:
-    assert TimeAxis.over([], 40) is None
-
-
-@given(st.integers(1, 240), st.integers(1, 150))
-def test_an_axis_fits_its_room_and_ends_with_the_last_slot(count: int, width: int) -> None:
-    row = slots(bytes((7,)) * count)
-    axis = axis_of(row, width)
-    assert axis.cells <= width
-    assert len(axis.marks(row)) == axis.cells
-    assert axis.start_s + (axis.cells - 1) * axis.cell_s < row.end_s
-    assert axis.start_s + axis.cells * axis.cell_s >= row.end_s
 
 
 WIDTH = 120

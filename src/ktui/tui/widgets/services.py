@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -22,6 +23,7 @@ from ktui.execution.host.catalog import OtherRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run
+from ktui.progress.rate_memory import OpenPartitions
 from ktui.progress.summary import BrokerLoad, broker_loads
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.poll import ClusterOutage, Overview
@@ -111,6 +113,7 @@ class Services:
     """
 
     abilities = KeyAbilities()
+    zoom_s: float | None = None  # the seconds that timelines and lanes reach back; None for all
     run_controller = RunActs()
     broker_controller = BrokerActs()
 
@@ -121,6 +124,10 @@ class Services:
     @property
     def broker_loads(self) -> Mapping[int, BrokerLoad]:
         return broker_loads(self.progress)
+
+    @cached_property
+    def open_partitions(self) -> OpenPartitions:
+        return OpenPartitions()
 
     @property
     def outage(self) -> ClusterOutage | None:

@@ -1,109 +1,56 @@
-"""The lanes of a partition's replicas, the curve of its lag, and the axis of time below."""
+"""The lanes of a partition on one axis of time: its replicas, its ISR, its lag and its rates."""
 
 from __future__ import annotations
 
-import bisect
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import floor
-from operator import itemgetter
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from operator import attrgetter
+from typing import NamedTuple
 
-import msgspec
 from textual.content import Content
 
-from ktui.cluster.broker import Broker
-from ktui.columns import Column
-from ktui.progress.row import merge_marks
-from ktui.progress.timeline import Lane, Role, Slots, Timeline
+from ktui.cluster.settings import list_includes
+from ktui.progress.rate_memory import RateMemory, RateSample
+from ktui.progress.timeline import Mark, Role, Slots, StallKind
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, SignAt, cut, mark_cell, pieces_width, put_sign
-from ktui.tui.draw.paint import RowColumn, content, table_lines
+from ktui.tui.draw.cells import (
+    BARS,
+    COPYING,
+    SIGNS,
+    UNKNOWN,
+    Cell,
+    Piece,
+    SpanOf,
+    cut_pieces,
+    mark_cell,
+    pieces_width,
+    timeline_cells,
+)
+from ktui.tui.draw.paint import content, table_lines
+from ktui.tui.screens.detail.axis import NOW_LINE, Axis, Boundary, Subject, boundaries, captions
+from ktui.tui.screens.detail.curves import (
+    Curve,
+    highest,
+    isr_role,
+    lag_text,
+    lags,
+    level,
+    mark_at,
+    rate_text,
+)
+from ktui.tui.screens.detail.replicas import (
+    RACKS_FROM,
+    TO_COME,
+    ReplicaLane,
+    label_columns,
+    replica_lanes,
+)
 
-
-class TimeAxis(msgspec.Struct, frozen=True):
-    """An axis of cells, each a whole number of slots, so that a lane grows and does not crawl."""
-
-    start_s: float
-    cell_s: float
-    cells: int
-    slots_per_cell: int
-
-    @classmethod
-    def over(cls, histories: Sequence[Slots], width: int) -> TimeAxis | None:
-        longest = max(histories, key=lambda slots: len(slots.marks), default=None)
-        if longest is None or not longest.marks or width <= 0:
-            return None
-        count = len(longest.marks)
-        each = -(-count // width)
-        return cls(
-            start_s=longest.end_s - count * longest.slot_s,
-            cell_s=each * longest.slot_s,
-            cells=-(-count // each),
-            slots_per_cell=each,
-        )
-
-    def marks(self, slots: Slots) -> bytes:
-        each = self.slots_per_cell
-        groups = (slots.marks[at : at + each] for at in range(0, len(slots.marks), each))
-        return bytes(_most_significant(group) for group in groups)
-
-
-def _most_significant(marks: bytes) -> int:
-    mark = marks[0]
-    for later in marks[1:]:
-        mark = merge_marks(mark, later)
-    return mark
-
-
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_STEPS = 8
-_SMALL = 10
 _NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
-SCALE_WIDTH = 12
-
-LagPoints = Sequence[tuple[float, int]]
-
-
-class LagCurve(msgspec.Struct, frozen=True):
-    """Heights in eighths of a row, one per cell, and the messages at full height."""
-
-    levels: tuple[int, ...]
-    top: int
-
-
-def draw(points: LagPoints, axis: TimeAxis, height: int) -> LagCurve:
-    """Compute the worst lag in each cell of time, interpolating linearly between two readings."""
-    values = [_worst(points, axis, cell) for cell in range(axis.cells)]
-    top = nice_ceiling(max((value for value in values if value is not None), default=0))
-    return LagCurve(
-        tuple(0 if value is None else _level(value, top, height) for value in values), top
-    )
-
-
-def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
-    """Draw the curve as lines, each with the scale in its first `SCALE_WIDTH` cells."""
-    curve = draw(points, axis, height)
-    scale = {0: curve.top, height // 2: curve.top // 2}
-    lines = [
-        Content.assemble(
-            *_scale(scale.get(row)), (_curve_row(curve.levels, height - 1 - row), "$moving dim")
-        )
-        for row in range(height)
-    ]
-    return [
-        *lines,
-        Content.assemble((f"{'0 └':>{SCALE_WIDTH}}", "$dim"), ("─" * axis.cells, "$rule")),
-    ]
-
-
-def _curve_row(levels: Sequence[int], row: int) -> str:
-    return "".join(_BLOCKS[min(_STEPS, max(0, level - _STEPS * row))] for level in levels)
-
-
-def _scale(value: int | None) -> list[tuple[str, str]]:
-    if value is None:
-        return [(f"{'│':>{SCALE_WIDTH}}", "$rule")]
-    return [(f"{figures.as_messages(value):>{SCALE_WIDTH - 2}} ┤", "$dim")]
+_SMALL = 10
 
 
 def nice_ceiling(value: int) -> int:
@@ -114,190 +61,373 @@ def nice_ceiling(value: int) -> int:
     return next(step * power for step in _NICE if step * power >= value)
 
 
-def _level(value: int, top: int, height: int) -> int:
-    """Return eighths of a row above the axis; a lag above zero is never drawn as zero."""
-    return max(value > 0, round(value / top * height * _STEPS))
-
-
-def _worst(points: LagPoints, axis: TimeAxis, cell: int) -> int | None:
-    """Return the highest value within a cell; None before the first and after the last reading."""
-    begin = axis.start_s + cell * axis.cell_s
-    end = begin + axis.cell_s
-    first, after = (bisect.bisect_left(points, at, key=itemgetter(0)) for at in (begin, end))
-    if first < after:
-        return max(messages for _, messages in points[first:after])
-    if first in (0, len(points)):
-        return None
-    (at, messages), (later, more) = points[first - 1 : first + 1]
-    middle = (begin + end) / 2
-    return round(messages + (more - messages) * (middle - at) / (later - at))
-
-
-ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
-ROLE_COLOURS = {
-    Role.ADDING: "moving",
-    Role.IN_SYNC: "in-sync",
-    Role.LEADER: "leader",
-    Role.OUT_OF_SYNC: "out-of-sync",
-    Role.RETIRING: "retiring",
-    Role.GONE: "dim",
+_FIGURES, _FIGURES_NARROW = (23, 17), (21, 14)
+"""The cells of the figures beside the lanes, while replicas catch up and else."""
+_SMOOTHED_S = 10.0  # of a lag, over which a rate is computed: a throttle works in gulps
+_SELDOM_S = 20.0  # a rate stands for so long, where polls are rare
+_GAP = "  "
+_MOMENTS = {
+    Mark.NOTHING: "not known",
+    Mark.WAITING: "waiting",
+    Mark.IN_SYNC: "in sync",
+    Mark.LEADER: "leader",
+    Mark.RETIRING: "to leave",
+    Mark.OUT_OF_SYNC: "out of the ISR",
+    Mark.STALLED: "stalled",
+    Mark.LEADER_MOVED: "leader from here",
+    Mark.CANCELLED: "dropped",
+    Mark.GONE: "no replica",
 }
-
-_CATCHING_UP = (Role.ADDING, Role.OUT_OF_SYNC)
-_NOT_TO_LEAD = (Role.LEADER, Role.GONE)
-_WIDE, _WIDER = 110, 150
-"""From the first width a lane's figures fit on its own line; from the second its place, too."""
-_GAP = 2
-
-
-class LaneTable(msgspec.Struct, frozen=True):
-    """The lanes as lines, and the position of their time axis for the curve drawn below them."""
-
-    lines: tuple[Content, ...]
-    axis: TimeAxis | None
-    left: int
-
-
-def lane_table(
-    timeline: Timeline,
-    brokers: Mapping[int, Broker],
-    width: int,
-    now: tuple[str, str],
-    sign: SignAt | None = None,
-) -> LaneTable:
-    """Lay the lanes out in `width` cells, each with `sign`, an event of the whole partition."""
-    lanes = list(timeline.lanes.values())
-    if not lanes:
-        words = Content.styled("Nothing is known of its replicas yet.", "$dim")
-        return LaneTable((words,), None, 0)
-    lanes = [_without_dead_leader(lane, brokers) for lane in lanes]
-    table = table_lines(_columns(lanes, brokers, timeline, width), lanes, role="dim")
-    left = pieces_width(table[0]) + _GAP
-    histories = [lane.history for lane in lanes if lane.history is not None]
-    axis = TimeAxis.over(histories, width - left)
-    heading, *rows = (Content.assemble(content(pieces), " " * _GAP) for pieces in table)
-    lines = [Content.assemble(heading, (_times(axis, now), "$dim"))]
-    for lane, row in zip(lanes, rows, strict=True):
-        lines.append(Content.assemble(row, _bar(lane, axis, sign)))
-        if width < _WIDE:
-            lines.extend(_second_line(lane, pieces_width(table[0][:2]) + _GAP))
-    return LaneTable(tuple(lines), axis, left)
+_ISR_GLYPHS = {"stalled": "!", "out-of-sync": "░"}
+_IN_ISR = frozenset(
+    SIGNS[mark].glyph for mark in (Mark.IN_SYNC, Mark.LEADER, Mark.RETIRING, Mark.LEADER_MOVED)
+)
+_NOT_CROSSED = (SIGNS[Mark.LEADER_MOVED].glyph, SIGNS[Mark.CANCELLED].glyph)
+_CURSOR = Cell("┃", "next-leader")
+_BLANK = SIGNS[Mark.NOTHING]
+_WAITS = SIGNS[Mark.WAITING]
+_BY_JOURNAL = Cell("─", "dim")  # a replica, by the journal: whether in sync nobody saw
+_UNPOLLED = {COPYING: "copying", _WAITS: "waiting", _BY_JOURNAL: "a replica"}
+_NOT_POLLED = {" ", *(cell.glyph for cell in _UNPOLLED)}
+_NOT_SEEN = Slots(slot_s=1.0, end_s=0.0, marks=b"")
+_BLOCKS = f" {BARS}"
 
 
-def _times(axis: TimeAxis | None, now: tuple[str, str]) -> str:
-    begin, end = now
-    if axis is None or axis.cells < len(begin) + len(end) + 1:
-        return begin if axis is not None else ""
-    return f"{begin}{end:>{axis.cells - len(begin)}}"
+class Line(NamedTuple):
+    """A line of the picture: what it is, its cells along the axis, and its figure."""
+
+    label: Sequence[Piece]
+    cells: Sequence[Cell]
+    figure: Sequence[Piece]
+    rank: int = 0  # what goes first where lines are short has the highest
 
 
-def _without_dead_leader(lane: Lane, brokers: Mapping[int, Broker]) -> Lane:
-    """Show a leader that is down as out of sync: it leads no more."""
-    known = brokers.get(lane.broker)
-    if lane.role is not Role.LEADER or known is None or known.alive:
-        return lane
-    return msgspec.structs.replace(lane, role=Role.OUT_OF_SYNC, share=None)
+class Drawing:
+    """Draws the lanes of a partition in `width` cells, also as of the moment under a cursor."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        memory: RateMemory,
+        width: int,
+        *,
+        zoom: float | None = None,
+        cursor_s: float | None = None,
+    ) -> None:
+        self.subject, self._memory, self._width = subject, memory, width
+        self.replicas = replica_lanes(subject)
+        table = table_lines(label_columns(self.replicas, subject, width), self.replicas, "dim")
+        self._labels = table
+        self.left = pieces_width(table[0]) + len(_GAP)
+        self._bound = self._throttle()
+        self.cursor: int | None = None
+        wide, narrow = _FIGURES if width >= RACKS_FROM else _FIGURES_NARROW
+        self._figures = wide if self._catching_up else narrow  # fixed, so that nothing jumps
+        room = max(1, width - self.left - self._figures - len(_GAP))
+        self.axis = Axis.over(subject, room, zoom)
+        if cursor_s is not None:
+            self.cursor = min(max(0, self.axis.place(cursor_s)), self.axis.past - 1)
+        self._boundaries = boundaries(subject, self.axis)
+        crossing = ((self.axis.place(x.at_s), x.cell) for x in self._boundaries if x.crosses)
+        self._crossing = {at: cell for at, cell in crossing if 0 <= at < self.axis.width}
+        self._lane_cells = [self._cells_of(each) for each in self.replicas]
+
+    # ------------------------------------------------------------------ the lines
+
+    def heading(self) -> Line:
+        at = "" if self.cursor is None else f"at {self._cursor_time}"
+        cells = [Cell(glyph, "dim") for glyph in self.axis.heading()]
+        if self.cursor is not None:
+            cells[self.cursor] = _CURSOR._replace(glyph="▼")
+        return Line(self._labels[0], cells, [Piece(at, "next-leader", bold=True)])
+
+    def captions(self) -> Line:
+        moved = [
+            Boundary(self.axis.second(place), SIGNS[Mark.LEADER_MOVED], (f"leader {each.broker}",))
+            for each, cells in zip(self.replicas, self._lane_cells, strict=True)
+            for place, cell in enumerate(cells)
+            if cell == SIGNS[Mark.LEADER_MOVED]
+        ]
+        cells = captions(self.axis, [*moved, *self._boundaries])
+        return Line([], [Cell(piece.text, piece.role) for piece in cells], [])
+
+    def lanes(self) -> list[Line]:
+        return [
+            Line(label, self._crossed(cells), self._figure(each), rank=each.rank)
+            for label, cells, each in zip(
+                self._labels[1:], self._lane_cells, self.replicas, strict=True
+            )
+        ]
+
+    @property
+    def curves(self) -> int:
+        """How many there are: of the lag, and of the rates."""
+        return sum(curve is not None for curve in self._curves)
+
+    def charts(
+        self, lag: int = 1, copied: int = 1, *, isr: bool = True, most: int = 3
+    ) -> list[Line]:
+        """Draw the ISR, and the first curves; two of them in so many rows."""
+        lines = [self._isr()] if isr else []
+        known = [
+            (curve, height)
+            for curve, height in zip(self._curves, (lag, copied, 1), strict=True)
+            if curve is not None
+        ]
+        for curve, height in known[:most]:
+            lines += self._curve_lines(curve, 1 if curve.flat else height)
+        return lines
+
+    def drawn(self, line: Line) -> Content:
+        """Draw a line in cells of the terminal."""
+        label = cut_pieces(line.label, self.left)
+        figure = cut_pieces(line.figure, self._figures) if line.figure else []
+        return content([*label, *_pieces(line.cells), Piece(_GAP), *figure])
+
+    def figures_of(self, each: ReplicaLane) -> list[Content]:
+        """Return all figures of a replica in a line, where several catch up at once."""
+        if not each.catches_up or len(self._catching_up) < 2:  # noqa: PLR2004 - several
+            return []
+        lane = each.lane
+        facts = (
+            ("lag ", lag_text(lane.lag_messages, lane.lag_bytes)),
+            ("rate ", rate_text(lane)),
+            ("left ", "" if lane.left_s is None else figures.as_duration_range(lane.left_s)),
+        )
+        known = [(name, value) for name, value in facts if value]
+        parts = [((name, "$dim"), f"{value}   ") for name, value in known]
+        indent = " " * (pieces_width(self._labels[0][:2]) + len(_GAP))
+        return [Content.assemble(indent, *(x for part in parts for x in part))] if known else []
+
+    # ------------------------------------------------------------------ the replicas
+
+    @cached_property
+    def _catching_up(self) -> list[ReplicaLane]:
+        return [each for each in self.replicas if each.catches_up and each.lane.share is not None]
+
+    @property
+    def _cursor_time(self) -> str:
+        if self.cursor is None:
+            return ""
+        return figures.as_time(self.axis.time(self.axis.second(self.cursor)))
+
+    def _figure(self, each: ReplicaLane) -> list[Piece]:
+        lane = each.lane
+        if self.cursor is not None:
+            return [Piece(self._at_cursor(each))]
+        if not each.catches_up or lane.share is None:
+            return []
+        share = figures.as_share(lane.share, approximate=lane.approximate)
+        stall = lane.stall
+        if stall is not None and stall.alarm:
+            role = "stalled" if stall.kind is StallKind.STALLED else "falling-behind"
+            return [Piece(share, each.role), Piece(f"  {stall.kind.value}", role, bold=True)]
+        if lane.left_s is None:
+            return [Piece(share, each.role)]
+        left = figures.as_duration_range(lane.left_s)
+        if len(self._catching_up) > 1:  # the range is in a line of its own
+            left = figures.as_duration(lane.left_s.middle)
+        return [Piece(share, each.role), Piece(f"  {left}")]
+
+    def _at_cursor(self, each: ReplicaLane) -> str:
+        cell = self._lane_cells[self.replicas.index(each)][self.cursor or 0]
+        mark = mark_at(each.lane.history, self.axis.second(self.cursor or 0))
+        if mark == Mark.NOTHING:
+            return _UNPOLLED.get(cell, _MOMENTS[Mark.NOTHING])
+        return _MOMENTS[Mark(mark)] if mark in _MOMENTS else f"{mark}%"
+
+    def _cells_of(self, each: ReplicaLane) -> list[Cell]:
+        history, axis = each.lane.history or _NOT_SEEN, self.axis
+        past = timeline_cells(history, axis.past, axis.window, spans=self._by_run(each.broker))
+        cells = [Cell(glyph, piece.role) for piece in past for glyph in piece.text]
+        return cells + [self._expected(each, axis.past + n) for n in range(axis.coming)]
+
+    def _by_run(self, broker: int) -> list[SpanOf]:
+        """Return what the run's journal says of a replica: that it waits, or is copied."""
+        of_run, subject = self.subject.of_run, self.subject
+        if of_run is None:
+            return []
+        original = broker in of_run.track.original and bool(of_run.steps_taken)
+        spans = [SpanOf(subject.begins_s, None, _BY_JOURNAL if original else _WAITS)]
+        for each in of_run.steps_taken:
+            begun_s = subject.second_of(each.at)
+            over_s = None if each.over_at is None else subject.second_of(each.over_at)
+            if broker in each.begun.adding:
+                spans.append(SpanOf(begun_s, over_s, COPYING))
+            if over_s is not None and broker in (*each.begun.adding, *each.begun.removing):
+                stays = (broker in each.begun.adding) is each.reached
+                spans.append(SpanOf(over_s, None, _BY_JOURNAL if stays else _BLANK))
+        return spans
+
+    def _expected(self, each: ReplicaLane, place: int) -> Cell:
+        """Return a cell to come: what the forecast expects of a replica, in a faint stroke."""
+        if place == self.axis.past:
+            return NOW_LINE
+        lane, at_s = each.lane, self.axis.second(place)
+        done_s = self.subject.expected_s or math.inf
+        of_run = self.subject.of_run
+        step = None if of_run is None else next(iter(of_run.steps_to_come), None)
+        dropped = () if step is None else step.drops
+        removed = self.subject.timeline.state.removing
+        if at_s > done_s and (each.broker in dropped or each.broker in removed):
+            return _BLANK
+        if lane.role is Role.GONE or each.word == TO_COME:  # when a later step begins is unknown
+            return _BLANK
+        if each.away:
+            return UNKNOWN
+        if lane.role is Role.ADDING and lane.share is not None and lane.left_s is not None:
+            passed = (at_s - self.subject.end_s) / max(lane.left_s.middle, 0.001)
+            percent = int(100 * min(1.0, lane.share + (1.0 - lane.share) * passed))
+            return (mark_cell(percent) if passed < 1.0 else SIGNS[Mark.IN_SYNC])._replace(
+                role="dim"
+            )
+        sign = SIGNS[Mark.LEADER if lane.role is Role.LEADER else Mark.IN_SYNC]
+        return sign._replace(role="dim")
+
+    def _crossed(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells of a lane with the boundaries across it."""
+        crossed = list(cells)
+        for place, cell in self._crossing.items():
+            glyph = crossed[place].glyph
+            if glyph not in _NOT_CROSSED and not glyph.isdigit():
+                crossed[place] = cell
+        if self.cursor is not None:
+            crossed[self.cursor] = _CURSOR
+        return crossed
+
+    # ------------------------------------------------------------------ the curves
+
+    def _isr(self) -> Line:
+        """Draw how many replicas are in sync, in figures where that changes."""
+        timeline = self.subject.timeline
+        config = self.subject.observation.topic_configs.get(timeline.tp.topic)
+        least = 0 if config is None else config.min_insync_replicas
+        wanted, counts = len(timeline.original), self._in_sync()
+        cells = []
+        for before, count in pairwise([None, *counts]):
+            role = isr_role(count, least, wanted)
+            text = _ISR_GLYPHS.get(role, "─") if count == before else f"{count}"
+            cells.append(_BLANK if count is None else Cell(text[0], role))
+        state = timeline.state
+        now = len(state.isr) if state.described else None
+        now = now if self.cursor is None else counts[self.cursor]
+        words = figures.UNKNOWN if now is None else f"{now}"
+        words += f", min {least}" if least else ""
+        role = isr_role(now, least, wanted)
+        figure = Piece(words, "" if role == "in-sync" else role, bold=role == "stalled")
+        return Line([Piece("ISR size", "dim")], self._whole(cells), [figure])
+
+    def _in_sync(self) -> list[int | None]:
+        """Return the replicas in the ISR in each cell, as polls saw, else by the lanes."""
+        counts: list[int | None] = []
+        lanes = [[cell.glyph for cell in cells[: self.axis.past]] for cells in self._lane_cells]
+        for sample, column in zip(self._samples, zip(*lanes, strict=True), strict=True):
+            if sample is not None and sample.in_sync is not None:
+                counts.append(sample.in_sync)
+            else:
+                known = not _NOT_POLLED.issuperset(column)
+                counts.append(sum(glyph in _IN_ISR for glyph in column) if known else None)
+        return counts
+
+    @cached_property
+    def _samples(self) -> list[RateSample | None]:
+        axis, cell_s = self.axis, self.axis.window.cell_s
+        first_s, within_s = axis.second(0) + cell_s / 2, max(cell_s, _SELDOM_S)
+        ends_s = (first_s + cell_s * place for place in range(axis.past))
+        return [self._memory.last_before(end_s, within_s) for end_s in ends_s]
+
+    @cached_property
+    def _curves(self) -> list[Curve | None]:
+        return [self._lag(), self._copied(), self._written()]
+
+    def _lag(self) -> Curve | None:
+        timeline = self.subject.timeline
+        now = lag_text(timeline.lag_messages, timeline.lag_bytes)
+        if not timeline.lag_history and not now:
+            return None
+        return Curve("lag", self._lags, highest(self._lags), figures.as_messages, now)
+
+    @cached_property
+    def _lags(self) -> list[float | None]:
+        return lags(self.subject.timeline.lag_history, self.axis)
+
+    def _copied(self) -> Curve | None:
+        values = [None if each is None else each.copied_s for each in self._samples]
+        first = next((at for at, each in enumerate(values) if each is not None), len(values))
+        values[:first] = self._copied_by_lag()[:first]
+        rate = self.subject.timeline.rate_bytes_s
+        if rate is None and not any(values):
+            return None
+        of_bound = "" if self._bound is None else f" of {figures.as_rate(self._bound)}"
+        now, top = f"{figures.as_copying(rate)}{of_bound}", max(highest(values), self._bound or 0.0)
+        return Curve("copied", values, top, figures.as_copying, now, measured_from=first)
+
+    def _copied_by_lag(self) -> list[float | None]:
+        """Compute the bytes a second copied from how the lag fell, and from what is written now."""
+        timeline = self.subject.timeline
+        messages, size = timeline.lag_messages, timeline.lag_bytes
+        if len(self._catching_up) != 1 or not messages or not size:
+            return [None] * self.axis.past
+        written, cell_s = timeline.inbound_bytes_s or 0.0, self.axis.window.cell_s
+        apart = max(1, math.ceil(_SMOOTHED_S / cell_s))
+        around = zip(self._lags, self._lags[apart:], strict=False)
+        fell_s = [
+            None if before is None or after is None else (before - after) / (apart * cell_s)
+            for before, after in around
+        ]
+        rates = [
+            None if each is None else max(0.0, each * size / messages + written) for each in fell_s
+        ]
+        half = apart // 2
+        return [*rates[:1] * half, *rates, *rates[-1:] * (self.axis.past - half - len(rates))]
+
+    def _written(self) -> Curve | None:
+        values = [None if each is None else each.written_s for each in self._samples]
+        rate = self.subject.timeline.inbound_bytes_s
+        if rate is None and not any(values):
+            return None
+        now = figures.as_rate(rate)
+        return Curve("written", values, highest(values), figures.as_rate, now, "dim")
+
+    def _throttle(self) -> float | None:
+        """Return the bytes a second that the throttles on its copies let through, all together."""
+        state, seen = self.subject.timeline.state, self.subject.observation
+        config = seen.topic_configs.get(state.tp.topic)
+        adding = [each.broker for each in self.replicas if each.lane.role is Role.ADDING]
+        if config is None or not adding:
+            return None
+        rates = []
+        for broker in adding:
+            known = seen.broker_configs.get(broker)
+            rate = None if known is None else known.follower_throttle_rate
+            listed = config.follower_throttled_replicas
+            if rate is None or not list_includes(listed, state.tp.partition, broker):
+                return None
+            rates.append(rate)
+        return float(sum(rates))
+
+    def _curve_lines(self, curve: Curve, height: int) -> list[Line]:
+        levels = [level(value, curve.top, height) for value in curve.values]
+        words = f"{curve.name} peak {curve.text(curve.peak)}" if curve.peak else curve.name
+        label = [Piece(words, "dim")]
+        shown = curve.now
+        if self.cursor is not None:
+            about = "~" if self.cursor < curve.measured_from else ""
+            shown = f"{about}{curve.text(curve.values[self.cursor])}"
+        blocks, rows = [Cell(glyph, curve.role) for glyph in _BLOCKS], []
+        for row in range(height - 1, -1, -1):
+            cells = [blocks[min(8, max(0, level - 8 * row))] for level in levels]
+            first = row == height - 1
+            figure = [Piece(shown)] if first else []
+            rows.append(Line(label if first else [], self._whole(cells), figure))
+        return rows
+
+    def _whole(self, cells: list[Cell]) -> list[Cell]:
+        """Return a line that has no forecast of its own, with the boundaries across it."""
+        coming = self.axis.coming
+        return self._crossed([*cells, *([NOW_LINE, *[_BLANK] * (coming - 1)] if coming else [])])
 
 
-def _columns(
-    lanes: Sequence[Lane], brokers: Mapping[int, Broker], timeline: Timeline, width: int
-) -> Iterator[RowColumn]:
-    yield Column(heading="broker", cell=_broker_cell(lanes, timeline))
-    # the least cells of a column, so that a figure's length does not shift what follows
-    yield _column("role", 11, lambda lane: lane.role.value)
-    known = [broker for lane in lanes if (broker := brokers.get(lane.broker)) is not None]
-    # with the figures on the lanes' own lines there is no room for more in the middle
-    if any(broker.rack for broker in known) and not _WIDE <= width < _WIDER:
-        racks = {broker.id: broker.rack for broker in known}
-        yield _place("rack", 12, lambda lane: racks.get(lane.broker) or "-")
-    if width >= _WIDER:
-        hosts = {broker.id: f"{broker.host}:{broker.port}" for broker in known if broker.host}
-        yield _place("host", 32, lambda lane: hosts.get(lane.broker, "unknown"))
-    yield _column("copied", 6, _share, right=True)
-    if width >= _WIDE:
-        for heading, least, text in (("lag", 18, _lag), ("rate", 8, _rate), ("left", 19, _left)):
-            yield _column(heading, least, text, right=True, plain=True)
-
-
-def _column(
-    heading: str,
-    least: int,
-    text: Callable[[Lane], str],
-    *,
-    right: bool = False,
-    plain: bool = False,
-) -> RowColumn:
-    def cell(lane: Lane) -> list[Piece]:
-        return [Piece(text(lane), "" if plain else ROLE_COLOURS[lane.role])]
-
-    return Column(heading=heading, width=least, cell=cell, right=right)
-
-
-def _place(heading: str, most: int, name: Callable[[Lane], str]) -> RowColumn:
-    def cell(lane: Lane) -> list[Piece]:
-        return [Piece(cut(name(lane), "", most).rstrip(), "dim")]
-
-    return Column(heading=heading, cell=cell)
-
-
-def _broker_cell(lanes: Sequence[Lane], timeline: Timeline) -> Callable[[Lane], list[Piece]]:
-    preferred = timeline.target[0] if timeline.target else None
-    most = max(2, *(len(_sign(lane, preferred)) for lane in lanes))
-    digits = max(len(str(lane.broker)) for lane in lanes)
-
-    def cell(lane: Lane) -> list[Piece]:
-        after = "!" if lane.role is Role.OUT_OF_SYNC else ""
-        text = f"{_sign(lane, preferred):>{most}}{lane.broker:>{digits}}{after}"
-        return [Piece(text, ROLE_COLOURS[lane.role], bold=True)]
-
-    return cell
-
-
-def _sign(lane: Lane, preferred: int | None) -> str:
-    to_lead = ">" if lane.broker == preferred and lane.role not in _NOT_TO_LEAD else ""
-    return to_lead + ROLE_SIGNS.get(lane.role, "")
-
-
-def _share(lane: Lane) -> str:
-    if lane.share is None or lane.role not in _CATCHING_UP:
-        return ""
-    return figures.as_share(lane.share, approximate=lane.approximate)
-
-
-def _lag(lane: Lane) -> str:
-    known = []
-    if lane.lag_messages is not None:
-        known.append(figures.as_messages(lane.lag_messages))
-    if lane.lag_bytes is not None:
-        known.append(figures.as_bytes(lane.lag_bytes))
-    return ", ".join(known)
-
-
-def _rate(lane: Lane) -> str:
-    if lane.rate_bytes_s is not None:
-        return figures.as_copying(lane.rate_bytes_s)
-    return "" if lane.rate_messages_s is None else figures.as_message_rate(lane.rate_messages_s)
-
-
-def _left(lane: Lane) -> str:
-    return "" if lane.left_s is None else figures.as_duration_range(lane.left_s)
-
-
-def _second_line(lane: Lane, indent: int) -> list[Content]:
-    facts = [("lag", _lag(lane)), ("rate", _rate(lane)), ("left", _left(lane))]
-    known = [(label, value) for label, value in facts if value]
-    if lane.role not in _CATCHING_UP or not known:
-        return []
-    parts: list[tuple[str, str] | str] = [" " * indent]
-    for label, value in known:
-        parts += [(f"{label} ", "$dim"), f"{value}   "]
-    return [Content.assemble(*parts)]
-
-
-def _bar(lane: Lane, axis: TimeAxis | None, sign: SignAt | None) -> Content:
-    if axis is None or lane.history is None:
-        return Content("")
-    cells = list(map(mark_cell, axis.marks(lane.history)))
-    if sign is not None:
-        put_sign(cells, floor((sign.at_s - axis.start_s) / axis.cell_s), sign.cell)
-    return Content.assemble(*((cell.glyph, f"${cell.role}") for cell in cells))
+def _pieces(cells: Sequence[Cell]) -> list[Piece]:
+    runs = itertools.groupby(cells, key=attrgetter("role"))
+    return [Piece("".join(cell.glyph for cell in run), role) for role, run in runs]

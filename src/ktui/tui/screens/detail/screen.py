@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 from typing import ClassVar
 
+import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.track import find_goal
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
 from ktui.tui.draw.paint import content, titled_rule
 from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.rows import steps_to_come
 from ktui.tui.screens.copy import choose_copy
-from ktui.tui.screens.detail.body import RunDetail, detail_body, run_steps
-from ktui.tui.screens.watch.list import PartitionPane
-from ktui.tui.screens.watch.state import reason, state_cell
+from ktui.tui.screens.detail.axis import RunDetail, Subject, what_a_step_does
+from ktui.tui.screens.detail.body import Keys, compact_body, full_body
+from ktui.tui.screens.detail.lanes import Drawing
+from ktui.tui.screens.watch.list import ZOOMS, PartitionPane
+from ktui.tui.screens.watch.state import state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context, run_waits
-from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids
+from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids, hidden
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.header import StatusHeader
@@ -52,9 +58,13 @@ class PartitionDetail:
     def __init__(self, app: Services, partition: TopicPartition) -> None:
         self._app = app
         self.partition = partition
+        self._memory = app.open_partitions.memory(partition)
         self._timeline: Timeline | None = None
         self._observation: Observation | None = None
         """The poll that showed this timeline: an earlier one where the partition has vanished."""
+        self.cursor_s: float | None = None
+        """The moment under the cursor, which the lanes describe; None for now."""
+        self.drawing: Drawing | None = None
 
     @property
     def interest(self) -> Interest:
@@ -64,11 +74,12 @@ class PartitionDetail:
 
     @property
     def seen(self) -> tuple[Timeline, RowContext] | None:
-        if self._timeline is None:
-            return None
+        return None if self._timeline is None else (self._timeline, self._context)
+
+    @property
+    def _context(self) -> RowContext:
         rows = None if self._attached is None else self._attached.rows
-        context = build_row_context(self._observation, rows, health_first=True)
-        return self._timeline, context
+        return build_row_context(self._observation, rows, health_first=True)
 
     @property
     def _attached(self) -> AttachedRun | None:
@@ -79,30 +90,76 @@ class PartitionDetail:
         timeline = progress.timelines.get(self.partition) or self._unpolled()
         if timeline is not None:
             self._timeline, self._observation = timeline, progress.last
+            if progress.last is not None:
+                self._memory.note(timeline, progress.last.monotonic_s)
 
     def _unpolled(self) -> Timeline | None:
         return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
-    def title(self) -> list[Piece]:
+    @property
+    def subject(self) -> Subject | None:
+        timeline, seen = self._timeline, self._observation
+        if timeline is None or seen is None:
+            return None
+        context, of_run = self._context, self._of_run()
+        if of_run is not None:
+            track, state = of_run.track, timeline.state
+            timeline = msgspec.structs.replace(
+                timeline,
+                original=track.original,
+                original_ordered=True,
+                target=find_goal(track, state.replicas, state.isr, state.leader).replicas,
+            )
+        return Subject(timeline, seen, context, of_run)
+
+    def title(self, *, compact: bool = False) -> list[Piece]:
         name = Piece(str(self.partition), bold=True)
-        if self._observation is None or (seen := self.seen) is None:
+        subject = self.subject
+        if subject is None:
             return [name]
-        return [name, Piece(" · ", "dim"), *_state_sentence(*seen)]
+        state = state_cell(subject.timeline, subject.context)._replace(bold=True)
+        facts = [*_about_step(subject), *([_target(subject)] if compact else [])]
+        dot = Piece(" · ", "dim")
+        return [name, dot, state, *(x for fact in facts if fact for x in (dot, Piece(fact, "dim")))]
 
-    def body(self, width: int, height: int) -> list[Content]:
-        if self._timeline is None or self._observation is None:
+    def body(self, width: int, height: int, *, compact: bool = False) -> list[Content]:
+        subject = self.subject
+        if subject is None:
             return [Content.styled(self._absent_text(), "$dim")]
-        notice = self._notice(self._observation.at)
+        notice = self._notice(subject.observation.at)
         width, height = max(_LEAST_WIDTH, width), height - len(notice)
-        of_run = self._of_run(width)
-        key = self._cancel_key(of_run)
-        lines = detail_body(self._timeline, self._observation, width, height, of_run, key)
-        return [*notice, *lines]
+        self.drawing = Drawing(
+            subject, self._memory, width, zoom=self._app.zoom_s, cursor_s=self.cursor_s
+        )
+        keys = self._keys(subject.of_run)
+        if compact:
+            return [*notice, *compact_body(subject, self.drawing, width, height, keys)]
+        limits = None if self._attached is None else self._attached.run.limits
+        return [*notice, *full_body(subject, self.drawing, width, height, keys, limits)]
 
-    def _cancel_key(self, of_run: RunDetail | None) -> str:
-        if of_run is not None and of_run.track.step is not None:
-            return "c" if self._app.abilities.works("cancel") else ""
-        return "X" if self._app.abilities.works("cancel_foreign") else ""
+    def move_cursor(self, cells: int) -> bool:
+        """Move the cursor; it goes at the last cell. Return whether anything changed."""
+        if self.drawing is None:
+            return False
+        axis, before = self.drawing.axis, self.drawing.cursor
+        now = axis.past - 1
+        cell = max(0, (now if before is None else before) + cells)
+        self.cursor_s = axis.second(cell) if cell < now else None
+        return (before is None) is not (self.cursor_s is None) or cell != before
+
+    def point_at(self, column: int) -> None:
+        """Put the cursor at a column of the body, which may be of none of the lanes."""
+        if self.drawing is None:
+            return
+        cell = column - self.drawing.left
+        if 0 <= cell < self.drawing.axis.past:
+            self.cursor_s = self.drawing.axis.second(cell)
+
+    def _keys(self, of_run: RunDetail | None) -> Keys:
+        works = self._app.abilities.works
+        if of_run is None or of_run.track.state.ended:
+            return Keys("X" if works("cancel_foreign") else "")
+        return Keys("c", writes=True) if works("cancel") else Keys()
 
     @property
     def _vanished(self) -> bool:
@@ -110,18 +167,21 @@ class PartitionDetail:
         known = polled or self._unpolled() is not None
         return self._timeline is not None and not known
 
-    def _of_run(self, width: int) -> RunDetail | None:
+    def _of_run(self) -> RunDetail | None:
         attached = self._attached
         track = None if attached is None else attached.run.tracks.get(self.partition)
         if attached is None or track is None:
             return None
-        steps_taken, limits = attached.rows.steps_taken(self.partition), attached.run.limits
-        steps = run_steps(attached.name, track, steps_taken, limits, width)
-        waits = run_waits(track, attached.rows)
-        context = build_row_context(self._observation, attached.rows, health_first=True)
-        stalled_s, sign = context.stalled_s(track), context.cancel_sign(track)
+        rows, context = attached.rows, self._context
         return RunDetail(
-            track, steps_taken, steps, attached.events_of(self.partition), waits, stalled_s, sign
+            name=attached.name,
+            track=track,
+            steps_taken=rows.steps_taken(self.partition),
+            steps_to_come=steps_to_come(track, attached.run.limits),
+            events=attached.events_of(self.partition),
+            waits=run_waits(track, rows),
+            stalled_s=context.stalled_s(track),
+            sign=context.cancel_sign(track),
         )
 
     def _absent_text(self) -> str:
@@ -139,20 +199,31 @@ class PartitionDetail:
         return [Content.styled(words, "$warning"), Content("")]
 
 
+def _about_step(subject: Subject) -> Iterator[str]:
+    """Yield what the step under way does, what follows it, and how long it takes."""
+    timeline, of_run = subject.timeline, subject.of_run
+    if of_run is None or subject.context.track(timeline) is None:
+        yield _EXPLAINED.get(timeline.phase, "")
+    elif of_run.track.step is not None:
+        begun = of_run.track.step.begun
+        what = what_a_step_does(begun.adding, begun.removing, begun.elect)
+        yield f"{what}, batch {begun.batch:,}"
+    for step in () if of_run is None else of_run.steps_to_come[:1]:
+        what = what_a_step_does(step.adds, step.drops, step.elects)
+        yield f"{'then' if of_run is not None and of_run.steps_taken else 'first'} {what}"
+    if subject.expected_s is not None and timeline.left_s is not None:
+        yield f"left {figures.as_duration_range(timeline.left_s)}"
+
+
+def _target(subject: Subject) -> str:
+    if subject.timeline.phase is Phase.SETTLED and subject.of_run is None:
+        return ""
+    return f"target {' '.join(map(str, subject.timeline.target))}"
+
+
 def as_current(words: Content, *, stale: bool) -> Content:
     """Draw text without colours where it is no longer current."""
     return Content.styled(words.plain, "$dim") if stale else words
-
-
-def _state_sentence(timeline: Timeline, context: RowContext) -> list[Piece]:
-    state = state_cell(timeline, context)._replace(bold=True)
-    reported_by_run = context.track(timeline) is not None
-    why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
-    trouble = reason(timeline, context)
-    if trouble is not None and (timeline.stall is None or timeline.phase.ended):
-        why.append(trouble.text)
-    words = "; ".join(filter(None, why))
-    return [state, Piece(f" · {words}" if words else "", "dim")]
 
 
 class DetailPane(PartitionPane):
@@ -199,11 +270,11 @@ class DetailPane(PartitionPane):
         lines: list[Content] = []
         if self._detail is not None:
             self._detail.update()
-            tp, (name, *state) = self._detail.partition, self._detail.title()
+            tp, (name, *state) = self._detail.partition, self._detail.title(compact=True)
             whole = min(pieces_width([name]), self.size.width // 2)
             title = [name._replace(text=partition_text(tp, whole)), *state]
             room = self.query_one(VerticalScroll).scrollable_content_region
-            lines = self._detail.body(room.width, room.height)
+            lines = self._detail.body(room.width, room.height, compact=True)
         rule = panel_rule(self, 1, (faded(title) if stale else title) or [Piece("partition")])
         set_text(self.query_one("#pane-title", Static), rule)
         self.query_one(Lines).show([as_current(line, stale=stale) for line in lines])
@@ -223,7 +294,7 @@ class DetailScreen(Screen[None]):
     """
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("escape,q", "dismiss", "back", "Go back to the list", key_display="esc"),
+        bind("escape,q", "back", "back", "Go back to now, then to the list", key_display="esc"),
         bind(
             "left_square_bracket", "step(-1)", "previous",
             "Show the partition above this one in the list", key_display="[",
@@ -231,6 +302,24 @@ class DetailScreen(Screen[None]):
         bind(
             "right_square_bracket", "step(1)", "next",
             "Show the partition below this one in the list", key_display="]",
+        ),
+        bind(
+            "less_than_sign", "cursor(-1)", "look back",
+            "Move the cursor in time back: every lane shows what was at its moment",
+            key_display="<>",
+        ),
+        hidden(
+            "greater_than_sign", "cursor(1)", "look on",
+            "Move the cursor in time on, at last to now", key_display=">",
+        ),
+        hidden("left", "cursor(-1)", "earlier", "As <, but in a replay the arrows seek"),
+        hidden("right", "cursor(1)", "later", "As >, but in a replay the arrows seek"),
+        hidden("shift+left", "cursor(-10)", "far back", "Move the cursor back by ten cells"),
+        hidden("shift+right", "cursor(10)", "far on", "Move the cursor on by ten cells"),
+        hidden("end", "now", "now", "Take the cursor away: the lanes show now", priority=True),
+        bind(
+            "z", "zoom", "zoom",
+            "Show the last 10 minutes, the last minute, or all since the first step",
         ),
         COPY_BINDING,
     ]  # fmt: skip
@@ -265,6 +354,8 @@ class DetailScreen(Screen[None]):
             self._draw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "now":
+            return self._detail.cursor_s is not None
         if action != "step":
             return True
         return None if self._neighbour(int(str(parameters[0]))) is None else True
@@ -279,6 +370,31 @@ class DetailScreen(Screen[None]):
         self.show_progress()
         self.query_one(StatusHeader).refresh()
         self.refresh_bindings()
+
+    def action_back(self) -> None:
+        if self._detail.cursor_s is None:
+            self.dismiss()
+        else:
+            self.action_now()
+
+    def action_now(self) -> None:
+        self._detail.cursor_s = None
+        self._draw()
+
+    def action_cursor(self, cells: int) -> None:
+        if self._detail.move_cursor(cells):
+            self._draw()
+
+    def action_zoom(self) -> None:
+        app = services(self)
+        app.zoom_s = ZOOMS[(ZOOMS.index(app.zoom_s) + 1) % len(ZOOMS)]
+        self._draw()
+
+    def on_click(self, event: Click) -> None:
+        body = self.query_one("#detail-body").region
+        if body.contains(event.screen_x, event.screen_y):
+            self._detail.point_at(event.screen_x - body.x)
+            self._draw()
 
     async def action_copy(self) -> None:
         if self._detail.seen is None:

@@ -33,7 +33,7 @@ from ktui.tui.screens.watch.rule import time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.services import OffLoop
+from ktui.tui.widgets.services import OffLoop, services
 
 ZOOMS = (None, 600.0, 60.0)
 """The seconds that timelines reach back: to the first move, or so many."""
@@ -112,7 +112,6 @@ class PartitionList(ScrollView, can_focus=True):
         self.ordering, self.rowfilter = Ordering(), RowFilter()
         """The order and the filter that were chosen last."""
         self._off_loop = OffLoop(self, self._arranged, self._show_rows, RowChange.then)
-        self.zoom: float | None = None
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents, batches=False)
         self.row = 0  # the line under the cursor: a row, or below all rows what is folded
         self.held = False
@@ -291,8 +290,12 @@ class PartitionList(ScrollView, can_focus=True):
 
     def show_last(self, seconds: float | None) -> None:
         """Let the timelines reach back so far; None for the first move."""
-        self.zoom = seconds
+        services(self).zoom_s = seconds
         self._lay_out()
+
+    @property
+    def zoom(self) -> float | None:
+        return services(self).zoom_s
 
     @property
     def _shown_s(self) -> float:

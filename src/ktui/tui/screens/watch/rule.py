@@ -334,7 +334,7 @@ def _trouble(failures: tuple[Failure, ...]) -> list[Piece]:
 
 # ---------------------------------------------------------------------------- the headings
 
-_NOW = "now"
+NOW = "now"
 _MINUTE_S, _DAY_S = 60, 86_400
 _TICKS_S = (
     10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, _DAY_S,
@@ -389,8 +389,8 @@ class Headings(Widget):
             self.post_message(self.Clicked(column))
 
 
-def time_axis(window: Window, width: int, now_at: datetime | None) -> str:
-    """Return the times of a timeline's cells, each after a tick at its moment, up to now."""
+def time_axis(window: Window, width: int, now_at: datetime | None, last: str = NOW) -> str:
+    """Return the times of a timeline's cells, each after a tick at its moment, up to the last."""
     axis = [" "] * width
     if now_at is not None:
         now_s, since = now_at.timestamp(), now_at.astimezone().utcoffset() or timedelta()
@@ -401,10 +401,10 @@ def time_axis(window: Window, width: int, now_at: datetime | None) -> str:
         while tick_s < now_s:
             label = f"╷{datetime.fromtimestamp(tick_s, UTC).astimezone():{words}}"
             place = window.place(window.now_s - (now_s - tick_s), width)
-            if place >= 0 and place + len(label) < width - len(_NOW):
+            if place >= 0 and place + len(label) < width - len(last):
                 axis[place : place + len(label)] = label
             tick_s += apart_s
-    axis[max(0, width - len(_NOW)) :] = _NOW[:width]
+    axis[max(0, width - len(last)) :] = last[:width]
     return "".join(axis)
 
 

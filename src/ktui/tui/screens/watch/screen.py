@@ -423,6 +423,7 @@ class WatchScreen(Screen[None]):
 
     def action_zoom(self) -> None:
         self.partition_list.zoom_in()
+        self._draw_pane()
 
     def action_view(self) -> None:
         following = self.view.next(self.topics, attached=self.attached is not None)

@@ -1,0 +1,254 @@
+"""The axis of time of a partition's lanes: its window, its boundaries, what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.execution.run.states import CancelKind
+from ktui.execution.run.track import Track
+from ktui.pacing.situation import Step
+from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import CANCEL_SIGNS, DROPPED, Cell, Piece, SignAt, Window, cell_seconds
+from ktui.tui.run_view.rows import StepRecord
+from ktui.tui.screens.watch.rule import NOW, time_axis
+from ktui.tui.screens.watch.words import RowContext, WaitingWords
+
+_LEAST_FORECAST = 6  # cells: fewer have room for no stroke worth drawing
+_FORECAST_PART = 4  # the forecast has one cell of so many, at most
+_BEGUN = Cell("│", "header")
+_EXPECTED = Cell("│", "dim")
+NOW_LINE = Cell("┆", "header")
+_NOTHING = Cell("", "dim")
+_APART = 2  # cells between two names, at least
+
+
+class RunDetail(NamedTuple):
+    """What the run knows about the partition."""
+
+    name: str
+    track: Track
+    steps_taken: Sequence[StepRecord]
+    steps_to_come: Sequence[Step]
+    events: Sequence[Event]
+    waits: WaitingWords | None = None
+    stalled_s: float | None = None
+    sign: SignAt | None = None
+
+    @property
+    def began_at(self) -> datetime | None:
+        return self.steps_taken[0].at if self.steps_taken else None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        if not self.track.state.ended:
+            return None
+        return self.steps_taken[-1].over_at if self.steps_taken else self.track.since
+
+
+class Subject(NamedTuple):
+    """A partition as of the last poll, with what is known beside its timeline."""
+
+    timeline: Timeline
+    observation: Observation
+    context: RowContext
+    of_run: RunDetail | None = None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When its move ended, not one of the steps of its run."""
+        if self.of_run is not None:
+            return self.of_run.ended_at
+        return self.timeline.ended_at if self.timeline.phase.ended else None
+
+    @property
+    def end_s(self) -> float:
+        ended_at = self.ended_at
+        return self.observation.monotonic_s if ended_at is None else self.second_of(ended_at)
+
+    def second_of(self, at: datetime) -> float:
+        return self.observation.monotonic_s - (self.observation.at - at).total_seconds()
+
+    @property
+    def begins_s(self) -> float:
+        """Return when the first step or the move began, as far as anybody knows."""
+        began_at = None if self.of_run is None else self.of_run.began_at
+        seen = [each.history for each in self.timeline.lanes.values() if each.history is not None]
+        if began_at is not None:
+            return min(self.second_of(began_at), self.end_s)
+        if self.of_run is not None and self.of_run.track.since is not None:
+            return min(self.second_of(self.of_run.track.since), self.end_s)
+        first_s = [slots.end_s - slots.slot_s * len(slots.marks) for slots in seen]
+        return min([self.end_s, *first_s])
+
+    @property
+    def expected_s(self) -> float | None:
+        """When the copies under way are expected to have caught up; None without a forecast."""
+        timeline = self.timeline
+        alarm = timeline.stall is not None and timeline.stall.alarm
+        if timeline.phase is not Phase.MOVING or alarm or timeline.left_s is None:
+            return None
+        return self.observation.monotonic_s + timeline.left_s.middle
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """Cells of time: so many up to now, or to the end of the move, and so many to come."""
+
+    window: Window
+    past: int
+    coming: int
+    end_at: datetime
+    ended: bool
+
+    @classmethod
+    def over(cls, subject: Subject, width: int, zoom: float | None) -> Axis:
+        coming = 0 if subject.expected_s is None else width // _FORECAST_PART
+        coming = coming if coming >= _LEAST_FORECAST else 0
+        seconds = subject.end_s - subject.begins_s
+        seconds = max(0.0, min(seconds, math.inf if zoom is None else zoom))
+        past = max(1, width - coming)
+        window = Window(subject.end_s, cell_seconds(seconds, past))
+        ended_at = subject.ended_at
+        end_at = subject.observation.at if ended_at is None else ended_at
+        return cls(window, past, coming, end_at, ended_at is not None)
+
+    @property
+    def width(self) -> int:
+        return self.past + self.coming
+
+    def place(self, at_s: float) -> int:
+        return self.window.place(at_s, self.past)
+
+    def second(self, cell: int) -> float:
+        """Return the middle of a cell."""
+        return (self.window.first(self.past) + cell + 0.5) * self.window.cell_s
+
+    def time(self, at_s: float) -> datetime:
+        return self.end_at - timedelta(seconds=self.window.now_s - at_s)
+
+    def heading(self) -> str:
+        """Return the times of the cells, and what those to come are."""
+        last = figures.as_time(self.end_at) if self.ended else NOW
+        text = time_axis(self.window, self.past, self.end_at, last)
+        forecast = f"{NOW_LINE.glyph}forecast" if self.coming > len("forecast") else "forecast"
+        return f"{text}{forecast:<{self.coming}}"[: self.width]
+
+
+class Boundary(NamedTuple):
+    """A moment that all lanes share, with its sign, and its names from the longest one."""
+
+    at_s: float
+    cell: Cell
+    names: tuple[str, ...]
+    crosses: bool = True  # a line through all lanes
+
+
+def what_a_step_does(adding: Sequence[int], dropping: Sequence[int], elect: int | None) -> str:
+    """Return it in words: `adds 5, drops 3`."""
+    parts = [
+        f"adds {' '.join(map(str, adding))}" if adding else "",
+        f"drops {' '.join(map(str, dropping))}" if dropping else "",
+        "" if elect is None else f"elects {elect}",
+    ]
+    return ", ".join(filter(None, parts)) or "puts them in order"
+
+
+def boundaries(subject: Subject, axis: Axis) -> list[Boundary]:
+    """Return what happened at a moment, later ones over earlier ones, and what is expected."""
+    found = _of_run(subject, axis) if subject.of_run is not None else _of_move(subject)
+    return [*found, *_expected(subject, axis)]
+
+
+def _of_run(subject: Subject, axis: Axis) -> list[Boundary]:
+    of_run = subject.of_run
+    found: list[Boundary] = []
+    records = () if of_run is None else of_run.steps_taken
+    begins = [*(subject.second_of(each.at) for each in records), math.inf]
+    for number, (record, (at_s, next_s)) in enumerate(
+        zip(records, pairwise(begins), strict=True), 1
+    ):
+        begun = record.begun
+        step = f"step {number}"
+        what = f"{step}: {what_a_step_does(begun.adding, begun.removing, begun.elect)}"
+        names = (f"batch {begun.batch:,}, {what}", what, step, f"{number}")
+        found.append(Boundary(at_s, _BEGUN, names))
+        over_s = math.inf if record.over_at is None else subject.second_of(record.over_at)
+        if record.over_at is None or next_s - over_s < axis.window.cell_s:
+            continue
+        if not record.reached:
+            found.append(Boundary(over_s, _BEGUN, (f"{step} given up", "given up")))
+        elif begun.removing:
+            dropped = " ".join(map(str, begun.removing))
+            found.append(Boundary(over_s, DROPPED, (f"{dropped} dropped", "dropped")))
+        else:
+            found.append(Boundary(over_s, DROPPED, (f"{step} done", "done")))
+    if of_run is not None and of_run.sign is not None and of_run.track.cancel is not None:
+        sign, kind = of_run.sign, of_run.track.cancel.value
+        found.append(Boundary(sign.at_s, sign.cell, (f"{kind} requested", kind)))
+    return found
+
+
+def _of_move(subject: Subject) -> list[Boundary]:
+    timeline = subject.timeline
+    if timeline.phase is Phase.SETTLED:
+        return []
+    names = ("begun",) if timeline.seen_from_start else ("first seen, begun before", "first seen")
+    found = [Boundary(timeline.began_s, _BEGUN, names)]
+    if timeline.ended_at is not None and timeline.phase.ended:
+        sign = CANCEL_SIGNS[CancelKind.STOP] if timeline.phase is Phase.CANCELLED else DROPPED
+        words = timeline.phase.value.replace("_", " ")
+        found.append(Boundary(subject.second_of(timeline.ended_at), sign, (words,)))
+    return found
+
+
+def _expected(subject: Subject, axis: Axis) -> Iterator[Boundary]:
+    at_s = subject.expected_s
+    if at_s is None or not axis.coming:
+        return
+    coming = () if subject.of_run is None else subject.of_run.steps_to_come[:1]
+    then = [what_a_step_does(each.adds, each.drops, each.elects) for each in coming]
+    if axis.place(at_s) >= axis.width:
+        left = figures.as_duration(at_s - subject.observation.monotonic_s)
+        beyond = (f"caught up in {left} →", f"{left} →")
+        yield Boundary(axis.second(axis.past), NOW_LINE, beyond, crosses=False)
+        return
+    about = figures.as_time(axis.time(at_s))
+    followed = [f"caught up, then {each}" for each in then]
+    names = (*(f"{about}: {each}" for each in followed), *followed, *then)
+    yield Boundary(at_s, _EXPECTED, (*names, f"{about}: caught up", "caught up"))
+
+
+def captions(axis: Axis, named: Iterable[Boundary]) -> list[Piece]:
+    """Name the boundaries in one line, the newest first: each as long as there is room for."""
+    line = [_NOTHING] * axis.width
+    shown = [each for each in reversed(list(named)) if 0 <= axis.place(each.at_s) < axis.width]
+    shown.sort(key=lambda each: (each.at_s > axis.window.now_s, -axis.place(each.at_s)))
+    for each in reversed(shown):
+        line[axis.place(each.at_s)] = each.cell
+    for each in shown:
+        place = axis.place(each.at_s)
+        role = "dim" if place >= axis.past else "header"
+        for name in each.names:
+            start = _room_for(line, place, len(name) + 1)
+            if start is not None:
+                text = f"{name} " if start < place else f" {name}"
+                line[start : start + len(text)] = [Cell(glyph, role) for glyph in text]
+                break
+    return [Piece(glyph or " ", role) for glyph, role in line]
+
+
+def _room_for(line: Sequence[Cell], place: int, cells: int) -> int | None:
+    """Return where a text of so many cells may begin: to the right of a place, or to its left."""
+    for start in (place + 1, place - cells):
+        left, right = start - _APART * (start < place), start + cells + _APART * (start > place)
+        around = line[max(0, left) : right]
+        if start >= 0 and start + cells <= len(line) and not any(cell.glyph for cell in around):
+            return start
+    return None

@@ -1,0 +1,253 @@
+"""The lanes of a partition's detail on one axis of time: boundaries, a cursor, the forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.host.state_dir import StateDir
+from ktui.pacing.limits import Limits
+from ktui.progress.rate_memory import MOST_PARTITIONS, MOST_SAMPLES, OpenPartitions, RateMemory
+from ktui.progress.timeline import Lane, Mark, Phase, Progress, Role, Timeline
+from ktui.simulated import layout
+from ktui.speed.answer import Span
+from ktui.tui.screens.detail.screen import DetailScreen
+from support.views.replays import Course, record_run, replaying
+from support.views.screens import (
+    BEGAN_S,
+    SIZES,
+    TP,
+    Host,
+    history,
+    observation,
+    progress,
+    screen_text,
+    timeline,
+)
+from support.views.situations import SITUATIONS, drain, production
+from support.views.watching import LARGE, a_new_run
+
+LEFT = Span(60, 72, 110)
+
+
+def moving(**changes: Any) -> Timeline:
+    """Return a move under way for ten minutes that drops 3 for 4, seven eighths caught up."""
+    copying = timeline().lanes[4]
+    given: dict[str, Any] = {
+        "phase": Phase.MOVING,
+        "state": PartitionState(TP, None, (1, 2, 4, 3), (1, 2, 3), 1, 12, (4,), (3,)),
+        "target": (1, 2, 4),
+        "lanes": {b: timeline().lanes[b] for b in (1, 2, 3)} | {4: copying},
+    }
+    return timeline(**{**given, **changes})
+
+
+async def shown(pilot: Pilot[None], app: Host[DetailScreen], seen: Progress) -> str:
+    await pilot.pause()
+    app.show(seen)
+    await pilot.pause()
+    return screen_text(app)
+
+
+async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
+    app = Host(DetailScreen(TP))
+    async with app.run_test(size=size) as pilot:
+        await shown(pilot, app, seen)
+        await pilot.press(*keys)
+        await pilot.pause()
+        return screen_text(app)
+
+
+def line_with(text: str, words: str) -> str:
+    return next(line for line in text.splitlines() if words in line)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_behind_now_the_forecast_shows_the_copy_caught_up_and_what_is_dropped(
+    size: tuple[int, int],
+) -> None:
+    text = await seen_at(size, progress(moving()))
+    now = line_with(text, "to leave").index("┆")
+    assert line_with(text, "forecas").index("now") < now
+    assert "caught up" in text
+    after = line_with(text, "adding")[now:]
+    assert "━" in after
+    gone = line_with(text, "to leave")[now:]
+    assert gone.rstrip("━ │┆") == ""
+    assert gone.split("│")[1].strip() == ""
+    cells = line_with(text, "in sync").rstrip()
+    began = cells.index("│")
+    assert len(cells) - now <= (len(cells) - began) / 3  # never more than a quarter of the axis
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [timeline(), moving(phase=Phase.DONE, ended_at=observation(251).at)],
+    ids=["stalled", "done"],
+)
+async def test_without_a_forecast_nothing_stands_behind_now(seen: Timeline) -> None:
+    text = await seen_at((120, 34), progress(seen))
+    assert "forecast" not in text
+    assert "┆" not in text
+
+
+async def test_the_cursor_reads_every_lane_at_its_moment_and_esc_goes_back_to_now() -> None:
+    app = Host(DetailScreen(TP))
+    async with app.run_test(size=(120, 34)) as pilot:
+        now = await shown(pilot, app, progress(moving()))
+        await pilot.press("shift+left", "shift+left", "left")
+        await pilot.pause()
+        text = screen_text(app)
+        at = line_with(text, "▼")
+        assert "at 14:" in at
+        assert line_with(text, "*1     ").endswith("leader")
+        assert line_with(text, "in sync   ").endswith("in sync")
+        assert line_with(text, "to leave").endswith("to leave")
+        assert line_with(text, "adding").endswith("%")
+        assert line_with(text, "adding").split()[-1] != "87%"
+        assert "~" in line_with(text, "copied peak")  # nobody measured it then
+        await pilot.press("right")
+        await pilot.pause()
+        assert line_with(screen_text(app), "▼") != at
+        for back in ("escape", "end"):
+            await pilot.press("<", back)
+            await pilot.pause()
+            assert screen_text(app) == now
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is not app.shown
+
+
+async def test_the_cursor_stays_on_its_moment_while_time_goes_on_and_a_click_moves_it() -> None:
+    app = Host(DetailScreen(TP))
+    async with app.run_test(size=(120, 34)) as pilot:
+        await shown(pilot, app, progress(moving()))
+        await pilot.press("shift+left")
+        await pilot.pause()
+        before = line_with(screen_text(app), "▼").split()[-1]
+        text = await shown(pilot, app, progress(moving(), last=observation(660)))
+        assert line_with(text, "▼").split()[-1][:5] == before[:5]
+        lane = line_with(text, "*1     ")
+        row = next(y for y, line in enumerate(text.splitlines()) if line == lane)
+        await pilot.click(offset=(lane.index("═") + 3, row))
+        await pilot.pause()
+        assert line_with(screen_text(app), "▼").index("▼") == lane.index("═") + 3
+
+
+async def test_z_shows_the_last_minutes_and_keeps_that_for_the_next_partition() -> None:
+    app = Host(DetailScreen(TP))
+    async with app.run_test(size=(120, 34)) as pilot:
+        whole = await shown(pilot, app, progress(moving()))
+        assert "begun" in whole
+        await pilot.press("z", "z")
+        await pilot.pause()
+        minute = screen_text(app)
+        assert "begun" not in minute
+        assert ":30" in line_with(minute, "role")
+        await pilot.press("z")
+        await pilot.pause()
+        assert screen_text(app) == whole
+
+
+async def test_fewer_replicas_in_sync_than_min_isr_stand_out_without_colour() -> None:
+    lanes = {
+        1: Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),
+        2: Lane(2, Role.OUT_OF_SYNC, history=history((Mark.IN_SYNC, 75), (Mark.OUT_OF_SYNC, 75))),
+        3: Lane(3, Role.OUT_OF_SYNC, history=history((Mark.IN_SYNC, 30), (Mark.OUT_OF_SYNC, 120))),
+    }
+    state = PartitionState(TP, None, (1, 2, 3), (1,), 1)
+    seen = progress(
+        timeline(phase=Phase.MOVING, state=state, lanes=lanes, lag_history=(), target=(1, 2, 3)),
+        last=observation(topic_configs={"orders": TopicConfig(min_insync_replicas=2)}),
+    )
+    row = line_with(await seen_at((120, 34), seen), "ISR size")
+    for part in ("3────", "2░░░", "1!!!", "1, min 2"):
+        assert part in row
+
+
+async def test_each_of_ten_replicas_has_a_lane_in_a_small_terminal() -> None:
+    adding = {
+        b: Lane(b, Role.ADDING, share=0.5, history=history((50, 150))) for b in (6, 7, 8, 10, 11)
+    }
+    retiring = {b: Lane(b, Role.RETIRING, history=history((105, 150))) for b in range(1, 6)}
+    every = (*adding, *retiring)
+    seen = progress(
+        moving(
+            lanes=retiring | adding, lag_history=(), target=tuple(adding), original=tuple(retiring),
+            state=PartitionState(TP, None, every, tuple(retiring), 1, 1, tuple(adding)),
+        )
+    )  # fmt: skip
+    app = Host(DetailScreen(TP))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, seen)
+        body = str(app.shown.query_one("#detail-body").render())
+        for broker in every:
+            assert any(
+                line.split()[:1] and f"{broker}" in line.split()[0] for line in body.splitlines()
+            )
+        assert "events, newest first" in body
+
+
+async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_path: Path) -> None:
+    situation = next(each for each in SITUATIONS if each.name == "detail")
+    async with situation.enter(tmp_path) as pilot:
+        text = screen_text(pilot.app)
+        named = line_with(text, "│ batch 4, step 1: adds 5")
+        place = named.index("│")
+        for lane in ("*-3     leader", "  4     in sync", ">+5     adding", "lag peak", "copied"):
+            assert line_with(text, lane)[place] == "│", lane
+        assert "drops 3" in named  # the step that the forecast expects
+        assert "of 40 MB/s" in line_with(text, "copied peak")
+        for words in ("what c would do", "stop ", "roll back", "trim", "pause"):
+            assert words in text
+
+
+async def test_in_a_replay_the_arrows_seek_and_the_cursor_has_keys_of_its_own(
+    tmp_path: Path,
+) -> None:
+    course = Course({60.0: [layout.Kill(5)]}, 100.0, 1.0, 10.0)
+    wanted = a_new_run(drain("clicks"), Limits(replicas=1, partitions=5), "drain-b3")
+    run = await record_run(StateDir(tmp_path / "state"), production(), wanted, course)
+    async with replaying(run.recording, LARGE, at_s=50, name="drain-b3", speed=10.0) as replay:
+        await replay.press("p")
+        await replay.surveyed()
+        await replay.until_told("run drain-b3")
+        await replay.press("enter")
+        await replay.press("<", "<")
+        assert "▼" in screen_text(replay.app)
+        await replay.press(">", ">")
+        assert "▼" not in screen_text(replay.app)
+
+
+def sample(memory: RateMemory, at_s: float, rate: float) -> None:
+    lane = Lane(4, Role.ADDING, share=0.5, rate_bytes_s=rate)
+    memory.note(moving(lanes={4: lane}), at_s)
+
+
+def test_rates_are_kept_for_the_open_partitions_alone_within_a_bound() -> None:
+    opened = OpenPartitions()
+    first = opened.memory(TP)
+    for second in range(10 * MOST_SAMPLES):
+        sample(first, BEGAN_S + second, second)
+    assert len(first._samples) <= MOST_SAMPLES
+    assert opened.memory(TP) is first
+    newest = first.last_before(BEGAN_S + 10 * MOST_SAMPLES, 2.0)
+    assert newest is not None
+    assert newest.copied_s == 10 * MOST_SAMPLES - 1
+    old = first.last_before(BEGAN_S + 5 * MOST_SAMPLES, 60.0)
+    assert old is not None
+    for number in range(MOST_PARTITIONS):
+        opened.memory(TopicPartition("orders", 100 + number))
+    assert opened.memory(TP) is not first
+
+
+def test_a_recording_that_goes_back_forgets_the_rates_of_later_moments() -> None:
+    memory = RateMemory()
+    for second in (10.0, 20.0, 30.0, 15.0):
+        sample(memory, second, second)
+    assert memory.last_before(100.0, 1_000.0) == memory.last_before(16.0, 1_000.0)
