@@ -140,12 +140,7 @@ def _elsewhere(place: Callable[[], object], before: object) -> Callable[[], bool
 
 def _check_cells(shown: PartitionMap, rows: int) -> None:
     model = shown.model
-    lines = range(len(model.lines))
-    covered = sum(
-        len(model.partitions(line, cell))
-        for line in lines
-        for cell in range(len(model.cells(line)))
-    )
+    covered = sum(len(model.codes(group)) for group in range(len(model.groups)))
     check_count("partitions in the cells of the map", covered, rows)
 
 

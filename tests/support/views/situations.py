@@ -353,11 +353,24 @@ SITUATIONS = (
     Situation(
         "detail-earlier", _opened("enter", *["less_than_sign"] * 9), ("clicks-6", "at 00:02:"),
     ),
-    Situation("brokers", _opened("b"), ("broker", "alive")),
     Situation(
-        "brokers-dead", _opened("b", seconds=100, dead=True), ("alive",), ("broker 5 down",)
+        "brokers", _opened("b"),
+        ("25 of 35 to go", "+18 to come", "5 done, 18 left", "comes   clicks-6"),
     ),
-    Situation("dashboard", _opened("d"), ("run drain-b3",)),
+    Situation(
+        "brokers-dead", _opened("b", seconds=100, dead=True),
+        ("30 of 35 to go", "DOWN 1m"),
+        ("broker 5 down", "DOWN since", "21 moves of run drain-b3 wait for it"),
+        ("Start it, and they go on", "then x to call them off", "m manage"),
+    ),
+    Situation(
+        "dashboard", _opened("d"),
+        ("copied into all brokers 81 MB/s", "throttle 80 MB/s", "5 copying", "10 done"),
+    ),
+    Situation(
+        "dashboard-dead", _opened("d", seconds=100, dead=True), ("copied into all brokers",),
+        ("broker 5 down", "4 stalled", "17 blocked"), ("next trouble",),
+    ),
     Situation("throttle", _opened("t"), ("40 MB/s",)),
     Situation("limits", _opened("l"), ("limits",)),
     Situation("cancel", _opened("c"), ("roll back",)),

@@ -12,7 +12,8 @@ from ktui.pacing.limits import Limits, Mode
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.screens.brokers.screen import BrokersScreen
-from ktui.tui.screens.dashboard.map import MAP_CELLS, MapModel, MapState, PartitionMap
+from ktui.tui.screens.dashboard.map import PartitionMap
+from ktui.tui.screens.dashboard.model import MAP_CELLS, MapModel, MapState
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets import services
@@ -178,9 +179,9 @@ async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
         assert "1.0/2.0 MB/s" in watch.line("4  ▕")
         assert "RUNNING" in watch.text
         assert "▒ 2 copying  · 3 queued" in watch.line("partitions 5")
-        assert watch.line("orders  ").split()[1] == "▒···"
+        assert "▒ 1 copying  · 3 queued" in watch.line("orders  ")
 
-        await watch.press("down", "right", "right")
+        await watch.press("home", "down", "down", "down", "right", "right")
         assert "orders-2  queued" in watch.text
         await watch.press("enter")
         assert "orders-2" in watch.lines[1]
@@ -215,9 +216,25 @@ async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
     async with watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES)) as watch:
         await watch.press("d")
         shown = watch.app.screen.query_one(PartitionMap)
-        await watch.pilot.click(shown, offset=(shown._left + 3, 1))
-
+        size = shown.model.size
+        await watch.pilot.click(shown, offset=(4 + 3 * size.columns, 2 + size.lines))
         assert shown.partition == TopicPartition("orders", 3)
+
+
+async def test_a_topic_is_folded_and_unfolded_by_key_and_by_mouse(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*DASHBOARD_NAMES)
+    async with watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES)) as watch:
+        await watch.press("d")
+        shown = watch.app.screen.query_one(PartitionMap)
+        await watch.press("end")
+        assert shown.partition == TopicPartition("orders", 0)
+        await watch.press("space")
+        assert "▸ orders" in watch.text
+        assert "orders: 4, the worst is" in watch.text
+        await watch.press("space", "down")
+        assert shown.partition == TopicPartition("orders", 0)
+        await watch.pilot.click(shown, offset=(2, 0))
+        assert "▸ audit" in watch.text
 
 
 async def test_many_partitions_are_judged_beside_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,19 +257,39 @@ def test_each_state_has_a_sign_of_its_own() -> None:
     assert len({cell.glyph for cell in MAP_CELLS.values()}) == len(MapState)
 
 
-def test_a_hundred_thousand_partitions_are_blocks_that_show_the_worst() -> None:
-    tps = [TopicPartition(f"t{n // 20_000}", n % 20_000) for n in range(100_000)]
-    still = timeline(tps[0])
+def a_map(topics: int, each: int, width: int, height: int) -> MapModel:
+    """A map of partitions of which nothing is wrong."""
+    tps = [TopicPartition(f"t{topic:04}", n) for topic in range(topics) for n in range(each)]
     model = MapModel()
-    model.fit(100, 20)
-    model.update(dict.fromkeys(tps, still), RowContext(BEGAN_S))
+    model.fit(width, height)
+    model.update(dict.fromkeys(tps, timeline(tps[0])), RowContext(BEGAN_S))
+    return model
 
-    assert len(model.lines) <= 20
-    assert sum(model.counts.values()) == 100_000
-    covered = [tp for n in range(len(model.lines)) for c in range(len(model.cells(n)))
-               for tp in model.partitions(n, c)]  # fmt: skip
-    assert sorted(covered) == sorted(tps)
-    assert all(tps[7] in model.partitions(*place) for place in [model.place_of(tps[7])] if place)
+
+@pytest.mark.parametrize(("topics", "each"), [(5, 20_000), (1_000, 100), (1, 100_000)])
+def test_a_hundred_thousand_partitions_fit_on_a_screen_folded(topics: int, each: int) -> None:
+    model = a_map(topics, each, 100, 20)
+    assert model.height <= 20
+    assert sum(model.counts.values()) == topics * each
+    assert sum(group.partitions for group in model.groups) == topics * each
+    # each of them is found, folded and unfolded, and a heading has all of its topics
+    for tp in (TopicPartition("t0000", 7), TopicPartition(f"t{topics - 1:04}", each - 1)):
+        place = model.place_of(tp)
+        assert place is not None
+        if model.lines[place[0]].heading:
+            model.fold(place[0])
+        place = model.place_of(tp)
+        assert place is not None
+        assert model.partition(*place) == tp
+
+
+def test_cells_grow_with_the_room_that_there_is() -> None:
+    sizes = [a_map(4, 9, 100, height).size for height in (8, 12, 16, 24, 60)]
+    assert sizes == sorted(sizes)
+    assert sizes[0].columns >= 2
+    assert sizes[-1].lines >= 5
+    for height in (8, 12, 16, 24, 60):
+        assert a_map(4, 9, 100, height).height <= height
 
 
 def _subtitle(watch: Watching) -> str:

@@ -25,7 +25,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind, Timeline
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.dashboard.map import MAP_CELLS, map_state
+from ktui.tui.screens.dashboard.model import MAP_CELLS, map_state
 from ktui.tui.screens.watch.columns import (
     BATCH,
     CURSOR_WIDTH,

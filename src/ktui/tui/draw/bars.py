@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 
 from ktui.execution.throttle.objective import BAND
@@ -81,7 +81,7 @@ def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> lis
     above zero is left out.
     """
     parts = (max(0, stays), max(0, comes), max(0, goes))
-    lengths = _lengths(parts, max(whole, sum(parts)), cells)
+    lengths = part_lengths(parts, cells, max(whole, sum(parts)))
     signs = zip((_STAYS, _COMES, _GOES), _ROLES, lengths, strict=True)
     pieces = [Piece(sign * length, role) for sign, role, length in signs if length]
     rest = cells - sum(lengths)
@@ -97,14 +97,18 @@ def change_legend() -> list[Piece]:
     return pieces[1:]
 
 
-def _lengths(parts: tuple[int, ...], whole: int, cells: int) -> list[int]:
+def part_lengths(parts: Sequence[int], cells: int, whole: int | None = None) -> list[int]:
+    """Share out cells among parts of a whole, of their sum without one; none above zero gets none.
+
+    That holds while there are as many cells as parts.
+    """
+    whole = sum(parts) if whole is None else whole
     if whole <= 0:
         return [0] * len(parts)
-    ends = [round(sum(parts[: end + 1]) * cells / whole) for end in range(len(parts))]
-    starts = [0, *ends[:-1]]
+    ends = [round(end * cells / whole) for end in accumulate(parts)]
     lengths = [
         max(end - start, int(part > 0))
-        for start, end, part in zip(starts, ends, parts, strict=True)
+        for start, end, part in zip([0, *ends[:-1]], ends, parts, strict=True)
     ]
     while sum(lengths) > cells:
         longest = lengths.index(max(lengths))

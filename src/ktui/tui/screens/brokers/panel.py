@@ -19,6 +19,7 @@ from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.screens.brokers.row import (
     BrokerView,
     alive_piece,
+    count,
     disk,
     graph,
     left_to_move,
@@ -64,8 +65,16 @@ def _columns(minutes: int, *, roomy: bool) -> tuple[RowColumn, ...]:
             right=True,
             cell=left,
         ),
+        Column(
+            heading="replicas", width=8, right=True, cell=count(lambda v: v.replicas), rank=4,
+            has=lambda v: roomy and v.replicas is not None,
+        ),
+        Column(
+            heading="leader of", width=9, right=True, cell=count(lambda v: v.leaders), rank=5,
+            has=lambda v: roomy and v.leaders is not None,
+        ),
         Column(heading="disk", width=12 if roomy else 4, right=True, cell=wide, rank=1),
-    )
+    )  # fmt: skip
 
 
 def broker_lines(views: Collection[BrokerView], width: int, height: int) -> list[list[Piece]]:
@@ -81,7 +90,10 @@ def broker_lines(views: Collection[BrokerView], width: int, height: int) -> list
     def fit(columns: Collection[RowColumn]) -> bool:
         return pieces_width(lines(columns)[0]) <= width
 
-    columns = leave_out(_columns(minutes, roomy=width >= _ROOMY), fit)
+    wanted = [
+        each for each in _columns(minutes, roomy=width >= _ROOMY) if any(map(each.has, views))
+    ]
+    columns = leave_out(wanted, fit)
     drawn = [cut_pieces(line, width) for line in lines(columns)]
     left = len(views) - len(shown)
     return [*drawn, [Piece(f"  … and {left:,} more (b)", "dim")]] if left else drawn

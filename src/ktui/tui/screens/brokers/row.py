@@ -211,13 +211,15 @@ def left_to_move(view: BrokerView, *, brief: bool = False) -> list[Piece]:
     return pieces or [Piece(figures.UNKNOWN, "dim")]
 
 
-def _count(
+def count(
     value: Callable[[BrokerView], int | None], role: str = ""
 ) -> Callable[[BrokerView], list[Piece]]:
+    """Return how to draw a count that may be unknown, in a role where it is above zero."""
+
     def cell(view: BrokerView) -> list[Piece]:
-        count = value(view)
-        text = figures.UNKNOWN if count is None else f"{count:,}"
-        return [Piece(text, role if count else "dim")]
+        known = value(view)
+        text = figures.UNKNOWN if known is None else f"{known:,}"
+        return [Piece(text, role if known else "dim")]
 
     return cell
 
@@ -325,12 +327,12 @@ def broker_columns(bar: int, cells: int, minutes: int) -> Sequence[RowColumn]:
             heading=f"out, {last}", width=max(cells, len(last) + 5), rank=8,
             cell=graph(lambda view: view.past.slots_out(view.id), cells),
         ),
-        _column("replicas", 8, _count(lambda view: view.replicas), rank=3),
+        _column("replicas", 8, count(lambda view: view.replicas), rank=3),
         _column("left to move", 14, left_to_move),
-        _column("leader of", 9, _count(lambda view: view.leaders), rank=5),
+        _column("leader of", 9, count(lambda view: view.leaders), rank=5),
         _column("behind by", 9, _lag, rank=6),
-        _column("adding", 6, _count(lambda view: view.load.adding, "moving"), rank=9),
-        _column("retiring", 8, _count(lambda view: view.load.removing, "retiring"), rank=9),
+        _column("adding", 6, count(lambda view: view.load.adding, "moving"), rank=9),
+        _column("retiring", 8, count(lambda view: view.load.removing, "retiring"), rank=9),
         Column(
             heading="throttle out", width=12, rank=9,
             has=lambda view: view.config is not None and bool(view.config.leader_throttle_rate),

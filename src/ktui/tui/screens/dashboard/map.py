@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import enum
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple
+from operator import itemgetter
+from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,264 +17,25 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.states import STAGES, Stage, State
-from ktui.execution.run.track import Track
-from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.draw.cells import Cell, Piece, cut, faded
+from ktui.progress.timeline import Timeline
+from ktui.tui.draw.bars import part_lengths
+from ktui.tui.draw.cells import Piece, cut, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import Paint
-from ktui.tui.run_view.rows import stage_of, stage_of_copy
-from ktui.tui.screens.watch.row_model import differences
+from ktui.tui.screens.dashboard.model import (
+    BAR_ORDER,
+    MAP_CELLS,
+    MapGroup,
+    MapLine,
+    MapModel,
+    MapState,
+)
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.services import OffLoop
 
-
-class MapState(enum.IntEnum):
-    """The state of a partition on the map; of several in one cell the lowest is shown."""
-
-    OFFLINE = 0
-    STALLED = 1
-    FAILED = 2
-    UNHEALTHY = 3
-    BLOCKED = 4
-    HELD_UP = 5
-    BEHIND = 6
-    FOREIGN = 7
-    STOPPING = 8
-    MOVING = 9
-    COPYING = 10
-    READY = 11
-    WAITING = 12
-    QUEUED = 13
-    STOPPED = 14
-    ROLLED_BACK = 15
-    DONE = 16
-    AT_REST = 17
-
-    @property
-    def trouble(self) -> bool:
-        return self <= MapState.BEHIND
-
-    @property
-    def words(self) -> str:
-        return self.name.lower().replace("_", " ")
-
-
-MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
-    {
-        MapState[name]: Cell(sign, role)
-        for role, signs in (
-            ("stalled", {"OFFLINE": "X", "STALLED": "!", "FAILED": "F"}),
-            ("out-of-sync", {"UNHEALTHY": "░"}),
-            ("falling-behind", {"BLOCKED": "■", "HELD_UP": "□", "BEHIND": "▽"}),
-            ("foreign", {"FOREIGN": "◇"}),
-            ("cancelled", {"STOPPING": "<", "STOPPED": "×"}),  # noqa: RUF001 - as in the timelines
-            ("moving", {"MOVING": "▓", "COPYING": "▒"}),
-            ("in-sync", {"READY": "▙", "ROLLED_BACK": "↩", "DONE": "█"}),
-            ("waiting", {"WAITING": ":", "QUEUED": "·"}),
-            ("dim", {"AT_REST": "-"}),
-        )
-        for name, sign in signs.items()
-    }
-)
-_OF_STAGE = {each: MapState[each.name] for each in Stage if each.name in MapState.__members__} | {
-    Stage.CALLED_OFF: MapState.STOPPING,
-    Stage.LEFT_OUT: MapState.FOREIGN,
-}
-_OF_STATE = {
-    State.STOPPED: MapState.STOPPED,
-    State.ROLLED_BACK: MapState.ROLLED_BACK,
-    State.TOPIC_GONE: MapState.STOPPED,
-}
-"""The states that the map tells apart within a stage."""
-_OF_PHASE = {
-    Phase.SETTLED: MapState.AT_REST,
-    Phase.STALLED: MapState.STALLED,
-    Phase.DONE: MapState.DONE,
-    Phase.CANCELLED: MapState.STOPPED,
-    Phase.CHANGED_ELSEWHERE: MapState.FOREIGN,
-    Phase.TOPIC_GONE: MapState.STOPPED,
-}
-
-
-def map_state(timeline: Timeline, context: RowContext) -> MapState:
-    """Judge one partition as its row in the list does; what is worse comes first."""
-    health = context.health(timeline)
-    if timeline.phase is not Phase.TOPIC_GONE and health.offline:
-        return MapState.OFFLINE
-    track, elsewhere = context.track(timeline), context.elsewhere(timeline)
-    if track is not None:
-        state = _in_run(track, timeline)
-    elif elsewhere is not None and elsewhere.state is not State.ADDING:
-        state = _OF_STAGE[STAGES[elsewhere.state]]
-    else:
-        state = _moving(timeline)
-    if timeline.phase is Phase.STALLED:
-        return MapState.STALLED
-    unwell = health.severe or (state is MapState.AT_REST and health.unhealthy)
-    return min(state, MapState.UNHEALTHY) if unwell else state
-
-
-def _in_run(track: Track, timeline: Timeline) -> MapState:
-    if track.state is State.STOPPED and not track.begun:
-        return MapState.AT_REST
-    return _OF_STATE.get(track.state) or _OF_STAGE[stage_of(track, timeline)]
-
-
-def _moving(timeline: Timeline) -> MapState:
-    if timeline.phase in _OF_PHASE:
-        return _OF_PHASE[timeline.phase]
-    stage = stage_of_copy(timeline)
-    return MapState.MOVING if stage is Stage.COPYING else _OF_STAGE[stage]
-
-
-_BLOCKS = tuple(digit * 10**power for power in range(6) for digit in (1, 2, 5))
-_STATES = tuple(MapState)
-
-
-class MapLine(NamedTuple):
-    """A line of the map: some partitions of one topic."""
-
-    topic: str
-    first: int
-    last: int
-
-
-class MapModel:
-    """The state of each partition, and its place; only what has changed is judged again."""
-
-    def __init__(self) -> None:
-        self._seen: Mapping[TopicPartition, Timeline] = {}
-        self._codes: dict[str, bytearray] = {}
-        self._places: dict[TopicPartition, tuple[str, int]] = {}
-        self._topics: dict[str, list[TopicPartition]] = {}
-        self.counts: Counter[MapState] = Counter()
-        self.lines: list[MapLine] = []
-        self.block = 1
-        self._line_of: dict[str, int] = {}
-        self._size = (1, 1)
-
-    def update(
-        self,
-        timelines: Mapping[TopicPartition, Timeline],
-        context: RowContext,
-        touched: Collection[TopicPartition] = (),
-    ) -> set[str] | None:
-        """Take in new timelines; return the topics that changed, or None where all lines did."""
-        gone, again = differences(self._seen, timelines)
-        if gone or len(timelines) != len(self._seen):
-            self._restart(timelines, context)
-            return None
-        self._seen = timelines
-        changed: set[str] = set()
-        for timeline in (*again, *(timelines[tp] for tp in touched if tp in timelines)):
-            topic, place = self._places[timeline.tp]
-            code = map_state(timeline, context)
-            before = self._codes[topic][place]
-            if code != before:
-                self.counts[_STATES[before]] -= 1
-                self.counts[code] += 1
-                self._codes[topic][place] = code
-                changed.add(topic)
-        return changed
-
-    def followed_by(
-        self,
-        timelines: Mapping[TopicPartition, Timeline],
-        context: RowContext,
-        touched: Collection[TopicPartition] = (),
-    ) -> tuple[MapModel, set[str] | None]:
-        later = copy.copy(self)
-        codes = {topic: each.copy() for topic, each in self._codes.items()}
-        vars(later).update(_codes=codes, counts=self.counts.copy())
-        return later, later.update(timelines, context, touched)
-
-    def _restart(self, timelines: Mapping[TopicPartition, Timeline], context: RowContext) -> None:
-        self._seen = timelines
-        topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
-        for tp in timelines:
-            topics[tp.topic].append(tp)
-        self._topics = {topic: sorted(topics[topic]) for topic in sorted(topics)}
-        self._places = {
-            tp: (topic, place)
-            for topic, tps in self._topics.items()
-            for place, tp in enumerate(tps)
-        }
-        self._codes = {
-            topic: bytearray(map_state(timelines[tp], context) for tp in tps)
-            for topic, tps in self._topics.items()
-        }
-        codes: Counter[int] = Counter()
-        for each in self._codes.values():
-            codes.update(each)
-        self.counts = Counter({_STATES[code]: count for code, count in codes.items()})
-        self._arrange()
-
-    def fit(self, width: int, height: int) -> bool:
-        if (width, height) == self._size:
-            return False
-        self._size = (max(1, width), max(1, height))
-        self._arrange()
-        return True
-
-    def _arrange(self) -> None:
-        """Choose the smallest block with which the map fits; at least a line a topic stays."""
-        width, height = self._size
-        most = max(height, len(self._topics))
-        sizes = [len(tps) for tps in self._topics.values()]
-        fits = (b for b in _BLOCKS if sum(-(-size // (b * width)) for size in sizes) <= most)
-        self.block = next(fits, _BLOCKS[-1])
-        span = self.block * width
-        self.lines = [
-            MapLine(topic, first, min(len(tps), first + span))
-            for topic, tps in self._topics.items()
-            for first in range(0, len(tps), span)
-        ]
-        self._line_of = {}
-        for number, line in enumerate(self.lines):
-            self._line_of.setdefault(line.topic, number)
-
-    def cells(self, number: int) -> list[int]:
-        line = self.lines[number]
-        codes = self._codes[line.topic]
-        if self.block == 1:
-            return list(codes[line.first : line.last])
-        starts = range(line.first, line.last, self.block)
-        return [min(codes[start : min(line.last, start + self.block)]) for start in starts]
-
-    def partitions(self, number: int, cell: int) -> list[TopicPartition]:
-        line = self.lines[number]
-        start = line.first + cell * self.block
-        end = min(line.last, start + self.block)
-        codes = self._codes[line.topic]
-        places = sorted(range(start, end), key=lambda place: (codes[place], place))
-        return [self._topics[line.topic][place] for place in places]
-
-    def place_of(self, tp: TopicPartition) -> tuple[int, int] | None:
-        if tp not in self._places:
-            return None
-        topic, place = self._places[tp]
-        line, offset = divmod(place, self.block * self._size[0])
-        return self._line_of[topic] + line, offset // self.block
-
-    def state_of(self, tp: TopicPartition) -> MapState:
-        topic, place = self._places[tp]
-        return _STATES[self._codes[topic][place]]
-
-    def next_trouble(self, line: int, cell: int) -> tuple[int, int] | None:
-        """Return the next cell in trouble after this one, from the start again; None for none."""
-        if not any(self.counts[state] for state in _STATES if state.trouble):
-            return None
-        order = [*range(line, len(self.lines)), *range(line + 1)]
-        for turn, number in enumerate(order):
-            for place, code in enumerate(self.cells(number)):
-                if code <= MapState.BEHIND and (turn > 0 or place > cell):
-                    return number, place
-        return None
-
-
 _LABEL_SHARE, _LEAST_LABEL, _MOST_LABEL = 5, 10, 30
-_INDENT = 2
+_BAR_SHARE, _LEAST_BAR, _MOST_BAR = 4, 8, 50
+_INDENT = 4
 
 
 class MapChange(NamedTuple):
@@ -307,10 +65,11 @@ class PartitionMap(ScrollView, can_focus=True):
         hidden("end,G", "edge(1)", "last", "Go to the last line"),
         bind(
             "enter", "open", "detail",
-            "Open the partition under the cursor, of several the one in the worst state",
+            "Open the partition under the cursor, of a topic the one in the worst state",
             key_display="↵",
         ),
-        bind("w", "worst", "next trouble", "Go to the next cell that is in trouble"),
+        bind("space", "fold", "fold", "Fold the partitions of a topic, or show them again"),
+        bind("w", "worst", "next trouble", "Go to the next partition that is in trouble"),
     ]  # fmt: skip
     give_ids("map", BINDINGS)
 
@@ -347,19 +106,23 @@ class PartitionMap(ScrollView, can_focus=True):
         change = MapChange(timelines, context, frozenset(touched), stale)
         self._off_loop.submit(change, len(timelines))
 
-    def _judged(self, change: MapChange) -> tuple[MapModel, set[str] | None]:
+    def _judged(self, change: MapChange) -> tuple[MapModel, set[int] | None]:
         return self.model.followed_by(change.timelines, change.context, change.touched)
 
-    def _show_model(self, change: MapChange, result: tuple[MapModel, set[str] | None]) -> None:
-        kept = self.partition
+    def _show_model(self, change: MapChange, result: tuple[MapModel, set[int] | None]) -> None:
+        kept = self._under_cursor
         self.model, changed = result
         resized = self._fit()
         if changed is None or resized or change.stale is not self.stale:
             self.stale = change.stale
             self._settle(kept)
         else:
-            for number in [n for n in self._strips if self.model.lines[n].topic in changed]:
-                del self._strips[number]
+            lines = self.model.lines
+            self._strips = {
+                y: strip
+                for y, strip in self._strips.items()
+                if (number := self.model.line_at(y)) is None or lines[number].group not in changed
+            }
             if changed:
                 self.refresh()
         self.post_message(self.Walked())
@@ -369,34 +132,38 @@ class PartitionMap(ScrollView, can_focus=True):
         return self._off_loop.busy
 
     @property
-    def partitions(self) -> list[TopicPartition]:
-        return self.model.partitions(*self.at) if self.model.lines else []
-
-    @property
     def partition(self) -> TopicPartition | None:
-        return next(iter(self.partitions), None)
+        return self.model.partition(*self.at) if self.model.lines else None
 
     @property
-    def _label(self) -> int:
-        return min(_MOST_LABEL, max(_LEAST_LABEL, self.size.width // _LABEL_SHARE))
+    def group(self) -> MapGroup | None:
+        """The group whose heading the cursor is on, if it is on one."""
+        line = self.model.lines[self.at[0]] if self.model.lines else None
+        return self.model.groups[line.group] if line is not None and line.heading else None
 
     @property
-    def _left(self) -> int:
-        return _INDENT + self._label + 1
+    def _under_cursor(self) -> TopicPartition | str | None:
+        return self.partition if self.group is None else self.group.topics[0]
 
     def on_resize(self, event: Resize) -> None:
         del event
-        kept = self.partition
+        kept = self._under_cursor
         if self._fit():
             self._settle(kept)
 
     def _fit(self) -> bool:
-        return self.model.fit(self.size.width - self._left - 1, self.size.height)
+        return self.model.fit(self.size.width - _INDENT - 1, self.size.height)
 
-    def _settle(self, kept: TopicPartition | None) -> None:
-        place = None if kept is None else self.model.place_of(kept)
-        self.virtual_size = Size(self.size.width, len(self.model.lines))
-        self._go(*(place or (0, 0)))
+    def _settle(self, kept: TopicPartition | str | None) -> None:
+        """Show another arrangement, with the cursor on the same partition or heading."""
+        model = self.model
+        if isinstance(kept, str):
+            place = model.heading_of(kept)
+        else:
+            tp = kept or model.next_trouble(0, 0)
+            place = None if tp is None else model.place_of(tp)
+        self.virtual_size = Size(self.size.width, model.height)
+        self._go(*(place or (1, 0)))
         self._forget()
 
     def _forget(self, _: Any = None) -> None:
@@ -404,14 +171,17 @@ class PartitionMap(ScrollView, can_focus=True):
         self._paint = None
         self.refresh()
 
-    def _go(self, line: int, cell: int) -> None:
+    def _go(self, number: int, cell: int) -> None:
         lines = self.model.lines
-        line = max(0, min(line, len(lines) - 1))
-        most = len(self.model.cells(line)) - 1 if lines else 0
-        for number in (self.at[0], line):
-            self._strips.pop(number, None)
-        self.at = (line, max(0, min(cell, most)))
-        self.scroll_to_region(Region(0, line, 1, 1), animate=False)
+        number = max(0, min(number, len(lines) - 1))
+        most = len(self.model.cells(number)) - 1 if lines else 0
+        before, self.at = self.at[0], (number, max(0, min(cell, most)))
+        for line in (lines[each] for each in (before, number) if each < len(lines)):
+            for y in range(line.y, line.y + line.height):
+                self._strips.pop(y, None)
+        if lines:
+            line = lines[number]
+            self.scroll_to_region(Region(0, line.y, 1, line.height), animate=False)
         self.refresh()
         self.post_message(self.Walked())
 
@@ -427,12 +197,21 @@ class PartitionMap(ScrollView, can_focus=True):
     def action_edge(self, last: int) -> None:
         self._go(len(self.model.lines) - 1 if last else 0, self.at[1])
 
+    def action_fold(self) -> None:
+        if self.model.lines:
+            group = self.model.groups[self.model.lines[self.at[0]].group]
+            self.model.fold(self.at[0])
+            self._settle(group.topics[0])
+
     def action_worst(self) -> None:
-        place = self.model.next_trouble(*self.at)
-        if place is None:
+        tp = self.model.next_trouble(*self.at)
+        if tp is None:
             self.notify("No partition on the map is in trouble.")
-        else:
-            self._go(*place)
+            return
+        place = self.model.place_of(tp)
+        if place is not None and self.model.lines[place[0]].heading:
+            self.model.fold(place[0])
+        self._settle(tp)
 
     def action_open(self) -> None:
         if self.partition is None:
@@ -441,39 +220,107 @@ class PartitionMap(ScrollView, can_focus=True):
             self.post_message(self.Opened(self.partition))
 
     def on_click(self, event: Click) -> None:
-        self._go(event.y + round(self.scroll_y), event.x - self._left)
+        number = self.model.line_at(event.y + round(self.scroll_y))
+        if number is None:
+            return
+        self._go(number, (event.x - _INDENT) // self.model.size.columns)
         if event.chain > 1:
             self.action_open()
+        elif self.group is not None and event.x < _INDENT:
+            self.action_fold()
 
     def render_line(self, y: int) -> Strip:
-        number = y + round(self.scroll_y)
+        at = y + round(self.scroll_y)
+        number = self.model.line_at(at)
         if self._paint is None:
             self._paint = Paint(self.app.theme_variables)
-        if number >= len(self.model.lines):
+        if number is None:
             return Strip([]).extend_cell_length(
                 self.size.width, self._paint.background("background")
             )
-        strip = self._strips.get(number)
+        strip = self._strips.get(at)
         if strip is None:
-            strip = self._strips[number] = self._draw(number, self._paint)
+            strip = self._strips[at] = self._draw(number, at, self._paint)
         return strip
 
-    def _draw(self, number: int, paint: Paint) -> Strip:
+    def _draw(self, number: int, y: int, paint: Paint) -> Strip:
         line = self.model.lines[number]
-        label = cut(line.topic, "", self._label) if line.first == 0 else " " * self._label
-        head = [Piece(" " * _INDENT), Piece(label, "header"), Piece(" ")]
-        cells = [MAP_CELLS[code] for code in self.model.cells(number)]
+        if line.heading:
+            pieces = faded(self._heading(line)) if self.stale else self._heading(line)
+            behind = "cursor" if number == self.at[0] else "background"
+            segments = paint.segments(pieces, behind)
+            return Strip(segments).extend_cell_length(self.size.width, paint.background(behind))
+        cells = [
+            Piece(text, MAP_CELLS[code].role, bold=MAP_CELLS[code].role == "stalled")
+            for code, text in zip(self.model.cells(number), self._texts(number, y), strict=True)
+        ]
         at = self.at[1] if number == self.at[0] else len(cells)
-        segments = paint.segments([*head, *self._run(cells[:at])], "background")
-        for piece in self._run(cells[at : at + 1]):
-            segments.append(Segment(piece.text, paint.style(piece) + Style(reverse=True)))
-        segments += paint.segments(self._run(cells[at + 1 :]), "background")
+        gap = Piece(" " * (self.model.size.columns - self.model.size.drawn.columns))
+        segments = paint.segments([Piece(" " * _INDENT), *self._run(cells[:at], gap)], "background")
+        for piece in cells[at : at + 1]:
+            style = paint.style(piece) + Style(reverse=y == line.y)  # a whole block would vanish
+            segments.append(Segment(piece.text, style))
+            segments.append(Segment(gap.text, paint.style(gap)))
+        segments += paint.segments(self._run(cells[at + 1 :], gap), "background")
         return Strip(segments).extend_cell_length(self.size.width, paint.background("background"))
 
-    def _run(self, cells: Sequence[Cell]) -> list[Piece]:
+    def _texts(self, number: int, y: int) -> Iterator[str]:
+        """Yield what stands in the cells of a line: signs, and numbers where there is room."""
+        line, size = self.model.lines[number], self.model.size.drawn
+        row = y - line.y
+        for cell, code in enumerate(self.model.cells(number)):
+            name = str(self.model.partition(number, cell).partition) if size.lines > 1 else ""
+            glyph = MAP_CELLS[code].glyph if row < size.lines else " "
+            first = f"{name} " if row == 0 and name and len(name) + 1 < size.columns else ""
+            yield f"{first}{glyph * (size.columns - len(first))}"
+
+    def _run(self, cells: Sequence[Piece], gap: Piece) -> list[Piece]:
         """Join neighbours that are alike; without colours where they are no longer current."""
         pieces = [
-            Piece("".join(cell.glyph for cell in run), cell.role, bold=cell.role == "stalled")
-            for cell, run in groupby(cells)
+            first._replace(text="".join(f"{each.text}{gap.text}" for each in (first, *others)))
+            for _, (first, *others) in groupby(cells, key=itemgetter(1, 2))
         ]
         return faded(pieces) if self.stale else pieces
+
+    def _heading(self, line: MapLine) -> list[Piece]:
+        """Draw a group's name, and how its partitions are: `▾ clicks  24 ▕████▒▒···▏ 16 done …`."""
+        group, width = self.model.groups[line.group], self.size.width
+        label = min(_MOST_LABEL, max(_LEAST_LABEL, width // _LABEL_SHARE))
+        bar = min(_MOST_BAR, max(_LEAST_BAR, width // _BAR_SHARE))
+        counts = self.model.group_counts(line.group)
+        pieces = [
+            Piece(f"  {'▸' if group.folded else '▾'} ", "header"),
+            Piece(cut(group.name, "", label), "header", bold=True),
+            Piece(f"{group.partitions:>7,} "),
+            *state_bar(counts, bar),
+            *count_pieces(counts, width - label - bar - 16),
+        ]
+        return cut_pieces(pieces, width - 1)
+
+
+def state_bar(counts: Mapping[MapState, int], cells: int) -> list[Piece]:
+    """Draw the shares of the states in their signs, what is well first; no state is left out."""
+    states = [state for state in BAR_ORDER if counts.get(state)]
+    lengths = part_lengths([counts[state] for state in states], cells)
+    signs = ((MAP_CELLS[state], n) for state, n in zip(states, lengths, strict=True))
+    bar = [Piece(cell.glyph * n, cell.role) for cell, n in signs]
+    return [Piece("▕", "dim"), *bar, Piece("▏", "dim")]
+
+
+def count_pieces(counts: Mapping[MapState, int], width: int) -> list[Piece]:
+    """Draw how many are in each state, with its sign, as far as there is room; the worst first."""
+    by_words: dict[str, tuple[MapState, int]] = {}
+    for state in MapState:
+        if count := counts.get(state, 0):
+            first, before = by_words.get(state.words, (state, 0))
+            by_words[state.words] = (first, before + count)
+    pieces: list[Piece] = []
+    for words, (state, count) in by_words.items():
+        cell = MAP_CELLS[state]
+        part = [
+            Piece(f"  {cell.glyph} ", cell.role, bold=True),
+            Piece(f"{count:,} {words}", cell.role if state.trouble else ""),
+        ]
+        if pieces_width([*pieces, *part]) < width:
+            pieces += part
+    return pieces

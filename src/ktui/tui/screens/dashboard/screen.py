@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
@@ -26,7 +25,8 @@ from ktui.tui.draw.paint import content, ruled
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.brokers.panel import broker_lines
 from ktui.tui.screens.brokers.row import BrokerView, Past, views_now
-from ktui.tui.screens.dashboard.map import MAP_CELLS, MapState, PartitionMap
+from ktui.tui.screens.dashboard.map import PartitionMap, count_pieces, state_bar
+from ktui.tui.screens.dashboard.model import MAP_CELLS, MapState
 from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import reason, state_cell
@@ -38,7 +38,7 @@ from ktui.tui.widgets.lines import set_text
 from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 130  # from this width on the chart and the brokers stand side by side
-_CHART_SHARE = 0.45
+_CHART_SHARE, _ROOMY = 0.45, 90
 _SCALE = 11
 _TALLEST = 10
 
@@ -79,7 +79,7 @@ def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece
         Piece("copied into all brokers ", bold=True),
         Piece(figures.as_copying(flows.bytes_s), "header"),
         Piece(f" · last {figures.as_count(past.minutes, 'minute')}", "dim"),
-        *_limit(flows),
+        *_limit(flows, brief=width < _ROOMY),
     ]
     rows = limited_chart(copied, limits, max(1, width - _SCALE - 4), height, top)
     scale = {0: figures.as_rate(top), height - 1: "0"}
@@ -87,33 +87,26 @@ def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece
     return [ruled(title, width), *lines]
 
 
-def _limit(flows: Flows) -> list[Piece]:
+def _limit(flows: Flows, *, brief: bool) -> list[Piece]:
     """Name the line of the throttle, where it limits every copy onto some brokers."""
     rates = [flow.throttle for flow in flows.brokers.values() if flow.throttle]
     if not rates:
         return []
     each = (
-        f" ({len(rates)} x {figures.as_rate(rates[0])})" if len({*rates}) == 1 < len(rates) else ""
+        f" ({len(rates)} x {figures.as_rate(rates[0])})"
+        if not brief and len({*rates}) == 1 < len(rates)
+        else ""
     )
     words = f"throttle {figures.as_rate(sum(rates))}{each}"
     return [Piece(" · ", "dim"), Piece(f"{LIMIT * 2} {words}", "falling-behind")]
 
 
-def legend(counts: Mapping[MapState, int], block: int, width: int) -> Content:
-    """Draw the title of the map: its states with their signs and how many are in each."""
-    pieces = [Piece("partitions ", bold=True), Piece(f"{sum(counts.values()):,}", "header")]
-    if block > 1:
-        pieces.append(Piece(f", {block:,} a cell, the worst shown", "dim"))
-    for state in MapState:
-        if count := Counter(counts)[state]:
-            cell = MAP_CELLS[state]
-            part = [
-                Piece(f"  {cell.glyph} ", cell.role, bold=True),
-                Piece(f"{count:,} {state.words}", cell.role if state.trouble else ""),
-            ]
-            if pieces_width([*pieces, *part]) < width - 4:
-                pieces += part
-    return content(ruled(pieces, width))
+def legend(counts: Mapping[MapState, int], width: int) -> list[Content]:
+    """Draw the title of the map with the states and how many are in each, and their bar."""
+    title = [Piece("partitions ", bold=True), Piece(f"{sum(counts.values()):,}", "header")]
+    room = width - 4 - pieces_width(title)
+    bar = [Piece(" "), *state_bar(counts, width - 4)]
+    return [content(ruled([*title, *count_pieces(counts, room)], width)), content(bar)]
 
 
 NOTHING_YET = "  Waiting for the first answer of the cluster."
@@ -133,7 +126,7 @@ class DashboardScreen(Screen[None]):
     DashboardScreen {
         background: $background;
         & > #dashboard-summary { height: auto; }
-        & > #dashboard-legend { height: 1; text-wrap: nowrap; }
+        & > #dashboard-legend { height: 2; text-wrap: nowrap; }
         & > PartitionMap { height: 1fr; }
         & > #dashboard-cell { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }
@@ -203,7 +196,7 @@ class DashboardScreen(Screen[None]):
     def _draw_cell(self) -> None:
         shown = self.query_one(PartitionMap)
         model = shown.model
-        words = legend(model.counts, model.block, self.size.width)
+        words = Content("\n").join(legend(model.counts, self.size.width))
         if not model.lines:
             none = NOTHING_YET if services(self).progress.last is None else NOTHING_MOVES
             words = Content.styled("" if shown.judging else none, "$dim")
@@ -211,16 +204,16 @@ class DashboardScreen(Screen[None]):
         set_text(self.query_one("#dashboard-cell", Static), content(self._cell(shown)))
 
     def _cell(self, shown: PartitionMap) -> list[Piece]:
-        partitions = shown.partitions
-        if not partitions or partitions[0] not in self._timelines:
+        tp, group = shown.partition, shown.group
+        if tp is None or tp not in self._timelines:
             return []
-        tp, context = partitions[0], self._row_context()
-        timeline = self._timelines[tp]
+        timeline, context = self._timelines[tp], self._row_context()
         sign, state = MAP_CELLS[shown.model.state_of(tp)], state_cell(timeline, context)
-        more = f"  and {len(partitions) - 1:,} more in this cell" if len(partitions) > 1 else ""
+        whole = f"  {group.name}: {group.partitions:,}, the worst is" if group is not None else ""
         why = reason(timeline, context)
         pieces = [
+            Piece(whole, "dim"),
             Piece(f"  {sign.glyph} ", sign.role, bold=True), Piece(str(tp), bold=True),
-            Piece("  "), state, Piece("  "), why or Piece(""), Piece(more, "dim"),
+            Piece("  "), state, Piece("  "), why or Piece(""),
         ]  # fmt: skip
         return cut_pieces(pieces, self.size.width)
