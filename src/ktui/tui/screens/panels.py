@@ -33,7 +33,7 @@ from ktui.tui.widgets.services import services
 PARTITION, BROKERS, EVENTS, SENT = "partition", "brokers", "events", "sent"
 PANELS = (PARTITION, BROKERS, EVENTS, SENT)
 """By the digits 1 to 4 that give them the keys."""
-_LEAST = {PARTITION: 8, BROKERS: 7, SENT: 4}
+_LEAST = {PARTITION: 7, BROKERS: 6, SENT: 4}
 """The lines with which a panel says enough; brokers and events stand side by side."""
 _FEWEST = 3
 """The lines that a panel keeps, however small it is made."""
@@ -74,9 +74,10 @@ def panel_heights(
     heights: dict[str, int] = {}
     left = height
     for row in sorted(rows, key=lambda row: row != _row(first)):
-        if left >= _LEAST[row] or not heights:
-            heights[row] = min(left, _LEAST[row])
-            left -= heights[row]
+        if heights and left < _LEAST[row]:
+            break  # what is worth less has no place before what is worth more
+        heights[row] = min(left, _LEAST[row])
+        left -= heights[row]
     wanted = {SENT: _LEAST[SENT], BROKERS: max(_LEAST[BROKERS], brokers + 2)}
     for row, lines in wanted.items():
         if row in heights:
@@ -122,9 +123,7 @@ class SentPanel(Vertical):
         set_text(self.query_one("#sent-rule", Static), rule)
         attached, stale = services(self).attached, services(self).outage is not None
         lines = [] if attached is None else sent_lines(attached.sent.newest)
-        if not lines:
-            nothing = "no run is shown" if attached is None else "nothing yet"
-            lines = [[Piece(nothing, "dim")]]
+        lines = lines or [[Piece("nothing yet", "dim")]]
         width = self.size.width - 4
         drawn = [content(cut_pieces(faded(line) if stale else line, width)) for line in lines]
         set_text(self.query_one("#sent-lines", Static), Content("\n").join(drawn))
@@ -187,6 +186,7 @@ class Panels(PartitionPane):
             return
         self._detail.show_partition(tp, again=again)
         if again:
+            self.share()
             self._draw_others()
 
     @on(DescendantFocus)
@@ -204,13 +204,15 @@ class Panels(PartitionPane):
 
     @on(Resize)
     def share(self) -> None:
-        """Share the lines that all panels have."""
-        last = services(self).progress.last
+        """Share the lines that all panels have; brokers and runs come and go."""
+        last, choices = services(self).progress.last, self.choices
         brokers = 0 if last is None else len(last.brokers)
-        heights = panel_heights(self.size.height, brokers, self.choices, self._first)
+        if services(self).attached is None:
+            choices = choices.hiding(SENT)
+        heights = panel_heights(self.size.height, brokers, choices, self._first)
         for name, panel in self._by_name.items():
-            panel.set_class(name in self.choices.hidden or not heights.get(_row(name)), "-away")
-        self.query_one(EventsPanel).set_class(BROKERS not in self.choices.hidden, "-beside")
+            panel.set_class(name in choices.hidden or not heights.get(_row(name)), "-away")
+        self.query_one(EventsPanel).set_class(BROKERS not in choices.hidden, "-beside")
         self._detail.styles.height = heights.get(PARTITION, 0)
         self.query_one("#below").styles.height = heights.get(BROKERS, 0)
         self.query_one(SentPanel).styles.height = heights.get(SENT, 0)
@@ -234,6 +236,9 @@ class Panels(PartitionPane):
         self.post_message(self.Chosen())
 
     def _focus(self, name: str) -> None:
+        if name == SENT and services(self).attached is None:
+            self.notify("Nothing is sent: no run is shown (r shows the runs).", markup=False)
+            return
         self._first = name
         self.set_choices(self.choices.showing(name))
         panel = self._by_name[name]

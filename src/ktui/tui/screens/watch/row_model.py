@@ -264,9 +264,12 @@ def _has_figures(timeline: Timeline) -> bool:
 
 
 def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
-    began_s = [] if context.run is None else [context.run_began_s]
-    moved_s = (each.began_s for each in timelines if each.lanes and each.phase is not Phase.SETTLED)
-    polled = (each.recent for each in timelines if each.lanes)
+    run = context.run
+    began_s = [] if run is None else [context.run_began_s]
+    # What somebody else did to a partition before the run does not make the run's time smaller.
+    others = timelines if run is None else [t for t in timelines if run.track(t.tp) is None]
+    moved_s = (each.began_s for each in others if each.lanes and each.phase is not Phase.SETTLED)
+    polled = (each.recent for each in others if each.lanes)
     marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)
     return min(chain(began_s, moved_s, marks_s), default=math.inf)
 
