@@ -147,8 +147,10 @@ def test_panels_share_all_lines_and_none_is_too_small_to_say_something(
     heights = panel_heights(height, brokers, PanelChoices())
     assert sum(heights.values()) == height
     assert all(lines >= 3 for lines in heights.values()) or heights == {PARTITION: height}
-    if height >= 17:
-        assert heights.keys() == {PARTITION, BROKERS, SENT}
+    if height >= 13:
+        assert {PARTITION, BROKERS} <= heights.keys()
+    if height >= 24:
+        assert SENT in heights
     first = panel_heights(height, brokers, PanelChoices(), SENT)
     assert SENT in first
     hidden = PanelChoices().hiding(PARTITION)

@@ -76,14 +76,10 @@ def panel_heights(
     for row in sorted(rows, key=lambda row: row != _row(first)):
         if heights and left < _LEAST[row]:
             break  # what is worth less has no place before what is worth more
-        heights[row] = min(left, _LEAST[row])
+        wanted = max(_LEAST[row], min(brokers + 2, height // 2) if row == BROKERS else 0)
+        wanted = max(_FEWEST, wanted + (choices.more.get(row, 0) if row != PARTITION else 0))
+        heights[row] = min(left, wanted)
         left -= heights[row]
-    wanted = {SENT: _LEAST[SENT], BROKERS: max(_LEAST[BROKERS], brokers + 2)}
-    for row, lines in wanted.items():
-        if row in heights:
-            more = max(_FEWEST, lines + choices.more.get(row, 0)) - heights[row]
-            heights[row] += min(more, left)
-            left -= min(more, left)
     for row in rows[:1]:
         heights[next(iter(each for each in rows if each in heights), row)] += left
     return heights
