@@ -16,7 +16,8 @@ from ktui.tui.widgets.services import Notification, services
 
 _LEFT_OUT_FIRST = (
     "freeze", "play_again", "sort", "show_story", "show_events", "show_brokers", "show_dashboard",
-    "note", "filter", "view", "mark", "show_runs", "start_plan", "pause", "show_throttle",
+    "note", "zoom", "filter", "view", "mark", "show_runs", "start_plan", "pause", "show_throttle",
+    "step", "cursor",
 )  # fmt: skip
 """The actions whose keys are left out first where the line is too short; `?` lists them all."""
 _OF_RUNS = ("start_plan", "show_runs")

@@ -371,13 +371,15 @@ class Drawing:
         written, cell_s = timeline.inbound_bytes_s or 0.0, self.axis.window.cell_s
         apart = max(1, math.ceil(_SMOOTHED_S / cell_s))
         around = zip(self._lags, self._lags[apart:], strict=False)
-        fell_s = [
-            None if before is None or after is None else (before - after) / (apart * cell_s)
-            for before, after in around
-        ]
-        rates = [
-            None if each is None else max(0.0, each * size / messages + written) for each in fell_s
-        ]
+        rates: list[float | None] = []
+        for before, after in around:
+            if before is None or after is None:
+                rates.append(None)
+            elif before == after:  # not read anew, as while its broker is down
+                rates.append(0.0)
+            else:
+                fell_s = (before - after) / (apart * cell_s)
+                rates.append(max(0.0, fell_s * size / messages + written))
         half = apart // 2
         return [*rates[:1] * half, *rates, *rates[-1:] * (self.axis.past - half - len(rates))]
 
