@@ -26,6 +26,7 @@ from support.views.screens import (
     history,
     observation,
     progress,
+    resize,
     screen_text,
     timeline,
 )
@@ -205,6 +206,21 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_pa
         assert "of 40 MB/s" in line_with(text, "copied peak")
         for words in ("what c would do", "stop ", "roll back", "trim", "pause"):
             assert words in text
+
+
+async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines(
+    tmp_path: Path,
+) -> None:
+    situation = next(each for each in SITUATIONS if each.name == "drain")
+    async with situation.enter(tmp_path) as pilot:
+        await resize(pilot, (120, 33))
+        panel = screen_text(pilot.app).split("─ 1 clicks-6 · ")[1]
+        title, *lines = panel.splitlines()[:-1]
+        for words in ("step 1/2", "adds 5, batch 4", "then drops 3", "left 1", "target 5 4 1"):
+            assert words in title
+        assert len(lines) <= 9
+        for lane in ("*-3  ", " 4  ", " 1  ", ">+5  ", "lag peak", "copied peak", "forecast"):
+            assert [line for line in lines if lane in line] != [], lane
 
 
 async def test_in_a_replay_the_arrows_seek_and_the_cursor_has_keys_of_its_own(

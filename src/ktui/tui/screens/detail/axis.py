@@ -137,8 +137,8 @@ class Axis(msgspec.Struct, frozen=True):
         """Return the times of the cells, and what those to come are."""
         last = figures.as_time(self.end_at) if self.ended else NOW
         text = time_axis(self.window, self.past, self.end_at, last)
-        forecast = f"{NOW_LINE.glyph}forecast" if self.coming > len("forecast") else "forecast"
-        return f"{text}{forecast:<{self.coming}}"[: self.width]
+        forecast = f"{NOW_LINE.glyph}forecast" if self.coming else ""
+        return f"{text}{forecast:<{self.coming}}"
 
 
 class Boundary(NamedTuple):

@@ -28,7 +28,7 @@ _BESIDE_FROM = 110
 """The width from which on the steps stand beside the events; below them otherwise."""
 _STEPS_WIDTH = 58
 _LEAST_BELOW = 12  # lines for what stands below the lanes, before curves grow
-_MOST_MORE = 6  # rows more that the curves get where there is room: two thirds are the lag's
+_ROWS_OF_CURVES = 1 / 6  # the part of the lines that curves get where there is room
 _NO_LANES = "Nothing is known of its replicas yet."
 
 
@@ -53,7 +53,7 @@ def full_body(
     below = _below(subject, width, keys, limits)
     fixed = len(top) + len(_picture(drawing)) + 1
     spare = max(0, height - fixed - min(len(below), _LEAST_BELOW))
-    rows = _rows_of_curves(min(_MOST_MORE, spare))
+    rows = _rows_of_curves(min(int(height * _ROWS_OF_CURVES), spare))
     return [*top, *_picture(drawing, *rows), Content(""), *below]
 
 
@@ -82,7 +82,7 @@ def compact_body(
     room -= isr + most
     named = [drawing.captions()] if room > 0 else []
     events = event_lines(_events(subject), width)[: max(0, room - len(named))]
-    more = min(_MOST_MORE, room - len(named) - len(events))
+    more = min(int(height * _ROWS_OF_CURVES), room - len(named) - len(events))
     charts = drawing.charts(*_rows_of_curves(max(0, more)), isr=isr, most=most)
     before = map(drawing.drawn, [*named, drawing.heading(), *lanes])
     rest = [Content.styled(f"  … {left_out} more (↵)", "$dim")] if left_out else []

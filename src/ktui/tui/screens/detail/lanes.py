@@ -182,7 +182,8 @@ class Drawing:
         """Draw a line in cells of the terminal."""
         label = cut_pieces(line.label, self.left)
         figure = cut_pieces(line.figure, self._figures) if line.figure else []
-        return content([*label, *_pieces(line.cells), Piece(_GAP), *figure])
+        gap = Piece(" " * (len(_GAP) + self.axis.width - len(line.cells)))
+        return content([*label, *_pieces(line.cells), gap, *figure])
 
     def figures_of(self, each: ReplicaLane) -> list[Content]:
         """Return all figures of a replica in a line, where several catch up at once."""

@@ -62,6 +62,7 @@ class PartitionDetail:
         self._timeline: Timeline | None = None
         self._observation: Observation | None = None
         """The poll that showed this timeline: an earlier one where the partition has vanished."""
+        self.subject: Subject | None = None
         self.cursor_s: float | None = None
         """The moment under the cursor, which the lanes describe; None for now."""
         self.drawing: Drawing | None = None
@@ -92,16 +93,17 @@ class PartitionDetail:
             self._timeline, self._observation = timeline, progress.last
             if progress.last is not None:
                 self._memory.note(timeline, progress.last.monotonic_s)
+        self.subject = self._find_subject()
 
     def _unpolled(self) -> Timeline | None:
         return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
-    @property
-    def subject(self) -> Subject | None:
+    def _find_subject(self) -> Subject | None:
         timeline, seen = self._timeline, self._observation
         if timeline is None or seen is None:
             return None
-        context, of_run = self._context, self._of_run()
+        context = self._context
+        of_run = self._of_run(context)
         if of_run is not None:
             track, state = of_run.track, timeline.state
             timeline = msgspec.structs.replace(
@@ -167,12 +169,12 @@ class PartitionDetail:
         known = polled or self._unpolled() is not None
         return self._timeline is not None and not known
 
-    def _of_run(self) -> RunDetail | None:
+    def _of_run(self, context: RowContext) -> RunDetail | None:
         attached = self._attached
         track = None if attached is None else attached.run.tracks.get(self.partition)
         if attached is None or track is None:
             return None
-        rows, context = attached.rows, self._context
+        rows = attached.rows
         return RunDetail(
             name=attached.name,
             track=track,
