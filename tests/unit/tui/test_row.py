@@ -153,6 +153,42 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     assert "".join(piece.text for piece in words).rstrip().endswith(why)
 
 
+@pytest.mark.parametrize(
+    ("why", "short"),
+    [
+        ("broker 5 is down", "b5 down"),
+        ("cut: 3 of 5 ready", "cut 3/5"),
+        ("P 5 of 5 in use", "P 5/5"),
+        ("broker 5 of its target is down", "b5 down"),
+    ],
+)
+def test_a_reason_with_a_few_cells_says_in_short_what_stands_under_the_cursor(
+    why: str, short: str
+) -> None:
+    stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 4, why)
+    lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6, stall=stall)}
+    seen, context = timeline(phase=Phase.STALLED, lanes=lanes), RowContext(BEGAN_S + 60)
+    columns = layout(79, Extents(10, 14))
+    words = row_pieces(seen, columns, context)
+    assert "".join(piece.text for piece in words).rstrip().endswith(f"┄ {short}")
+    assert why in "".join(piece.text for piece in pieces_below(seen, columns, context) or ())
+
+
+@pytest.mark.parametrize("width", range(72, 100))
+def test_when_a_move_ended_is_whole_to_the_minute_at_least(width: int) -> None:
+    ended = BEGAN + timedelta(seconds=91)
+    seen = timeline(phase=Phase.DONE, lanes={}, ended_at=ended)
+    words = row_pieces(seen, layout(width, Extents(10, 14)), RowContext(BEGAN_S + 60))
+    last = (
+        "".join(piece.text for piece in words)
+        .rstrip()
+        .rpartition("┄ ")[2]
+        .strip()
+        .removeprefix("at ")
+    )
+    assert last in (as_time(ended), as_time(ended)[:5], f"{as_time(ended)} after 1m 31s")
+
+
 def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move() -> None:
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
     seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 from textual.cache import LRUCache
@@ -26,6 +27,12 @@ CURSOR = "▌"
 MARK = "◆"
 _CACHED_STRIPS = 2_000
 _BELOW = Piece("└ ", "dim")  # before what stands under its row
+_SENTENCE = 12  # cells in which the beginning of a sentence says something
+_SHORTER = (
+    (" of its target", ""), (" is ", " "), ("broker ", "b"), ("cut: ", "cut "), (" of ", "/"),
+    (" ready", ""), (" in use", ""),
+)  # fmt: skip
+"""What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 
 
 def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> list[Piece]:
@@ -88,20 +95,29 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
     """
     if (elsewhere := context.elsewhere(timeline)) is not None:
         return Piece(f"run {elsewhere.run}", "foreign")
-    track = context.track(timeline)
+    track, room = context.track(timeline), layout.width - layout.tail
     if track is not None:
         over_at = track.since if track.state.ended else None
-        return None if over_at is None else Piece(f"at {figures.as_time(over_at)}", "dim")
+        return None if over_at is None else Piece(_at(over_at, room), "dim")
     if timeline.ended_at is None:
         return None
     took = (timeline.ended_at - timeline.began_at).total_seconds()
-    ended = f"at {figures.as_time(timeline.ended_at)}"
+    ended = _at(timeline.ended_at, room)
     whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
-    return Piece(whole if len(whole) <= layout.width - layout.tail else ended, "dim")
+    return Piece(whole if len(whole) <= room else ended, "dim")
+
+
+def _at(moment: datetime, room: int) -> str:
+    time = figures.as_time(moment)
+    fitting = (text for text in (f"at {time}", time) if len(text) <= room)
+    return next(fitting, time.rpartition(":")[0])
 
 
 def _sentence(words: Piece, width: int) -> list[Piece]:
-    return cut_pieces([words._replace(text=cut_sentence(words.text, width))], width)
+    text = words.text
+    for long, short in _SHORTER if width < _SENTENCE else ():
+        text = text if len(text) <= width else text.replace(long, short)
+    return cut_pieces([words._replace(text=cut_sentence(text, width))], width)
 
 
 # ------------------------------------------------------------------------- drawn rows
