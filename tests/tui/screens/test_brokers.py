@@ -378,6 +378,17 @@ def test_brokers_below_the_list_never_take_more_than_their_width(width: int) -> 
     assert "123 of 234" in texts[2]
 
 
+async def test_a_read_only_view_names_no_key_that_it_does_not_have() -> None:
+    async with watching(a_cluster(moving=["orders-0"]), (120, 30)) as watch:
+        await watch.do(layout.Kill(4))
+        await watch.pass_time(60)
+        await watch.press("b")
+        await watch.see()
+        assert "1 move waits for it." in watch.text
+        assert "Start it, and they go on." in watch.text
+        assert "to call them off" not in watch.text
+
+
 def test_brokers_for_which_there_is_no_line_are_counted() -> None:
     views = [BrokerView(n, BROKERS[4], BrokerLoad(n)) for n in range(100)]
     lines = broker_lines(views, 60, 5)

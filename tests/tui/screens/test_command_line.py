@@ -17,7 +17,7 @@ from ktui.tui.screens.dashboard.model import MAP_CELLS, MapModel, MapState
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets import services
-from support.simulated.moving_clusters import a_cluster
+from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import BEGAN_S, timeline
 from support.views.watching import (
     LARGE,
@@ -199,6 +199,23 @@ async def test_trouble_has_a_sign_and_a_key_that_goes_to_it() -> None:
 
         assert "! 6 stalled" in watch.line("partitions 6")
         await watch.press("w")
+        assert "orders-1  STALLED" in watch.text
+        await watch.press("space")
+        assert "orders: 6, the worst is  ! orders-0  STALLED" in watch.text
+        await watch.press("w")  # shows the cells again
+        assert "▾ orders" in watch.text
+
+
+async def test_the_dashboard_begins_at_the_first_trouble() -> None:
+    names = ["audit-0", *(f"orders-{n}" for n in range(3))]
+    cluster = a_quiet_cluster(*names, messages=10**6)
+    cluster.do(move("audit-0", 1, 2, 5))
+    cluster.do(move("orders-1", 1, 2, 4))
+    async with watching(cluster) as watch:
+        await watch.do(layout.Kill(4))
+        await watch.pass_time(60)
+        await watch.press("d")
+        await watch.see()
         assert "orders-1  STALLED" in watch.text
 
 

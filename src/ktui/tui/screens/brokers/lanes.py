@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from textual.geometry import Size
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.flows import SLOT_S
 from ktui.progress.summary import MOST_MOVES
-from ktui.progress.timeline import Timeline
+from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import LIMIT, limited_chart
 from ktui.tui.draw.cells import (
@@ -42,8 +43,9 @@ def moves_here(
     """
     flight = {} if rows is None else rows.run.tracks_in_flight
     leave = (tp for tp, t in flight.items() if view.id in t.replicas and view.id not in t.target)
-    names = dict.fromkeys([*view.load.moves, *leave][:MOST_MOVES])
-    return [timelines[tp] for tp in names if tp in timelines]
+    names = {*itertools.islice(itertools.chain(view.load.moves, leave), MOST_MOVES)}
+    moves = (timelines[tp] for tp in names if tp in timelines)
+    return sorted(moves, key=lambda each: (each.phase is not Phase.STALLED, each.tp))
 
 
 class _Sides(NamedTuple):
@@ -97,8 +99,8 @@ def broker_lanes(
         yield from chart.lines(sides.before, cells, height)
     for timeline in shown:
         yield cut_pieces(_move(chosen, timeline, context, sides, cells, window.cell_s), room.width)
-    if more := len(moves) - len(shown):
-        yield [Piece(f"and {more:,} more: enter lists them", "dim")]
+    if len(shown) < len(moves):
+        yield [Piece("and more: enter lists them", "dim")]
     left = room.height - 2 - len(moves) - height * len(charts)
     yield from _others(views, chosen, window, sides.before, Size(cells, left))
 
@@ -127,7 +129,8 @@ class _Chart(NamedTuple):
     def lines(self, before: int, cells: int, height: int) -> Iterator[list[Piece]]:
         known = [value for value in (*self.values, *self.limits) if value]
         top = float(nice_ceiling(round(max(known, default=0.0))))
-        rows = limited_chart(self.values, self.limits, cells, height, top)
+        limits = self.limits if height > 1 else ()  # in one line it would hide the area
+        rows = limited_chart(self.values, limits, cells, height, top)
         words = [[Piece(f"{self.name} ", "dim"), Piece(figures.as_copying(self.now), bold=True)]]
         if self.limit is not None and height > 1:
             words.append(
@@ -185,7 +188,8 @@ def _move(
     ]  # fmt: skip
     why = reason(timeline, context)
     for column, width in sides.columns:
-        cell = cut_pieces(column.cell(timeline, width, context, cell_s), width)
+        cell = column.cell(timeline, width, context, cell_s)
+        cell = cut_pieces(cell, width) if pieces_width(cell) > width else cell
         blank = Piece(" " * (width - pieces_width(cell)))
         pieces += [Piece("  "), *((blank, *cell) if column.right else (*cell, blank))]
         if why is not None and len(sides.columns) > 1:

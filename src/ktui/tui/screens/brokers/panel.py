@@ -61,7 +61,7 @@ def _columns(minutes: int, *, roomy: bool) -> tuple[RowColumn, ...]:
         Column(heading="out", width=8, right=True, cell=rate_out, rank=2),
         Column(
             heading="left to move" if roomy else "to move",
-            width=15 if roomy else 8,
+            width=14 if roomy else 8,
             right=True,
             cell=left,
         ),

@@ -24,6 +24,7 @@ from ktui.tui.widgets.services import Services
 CORDON_SIGN = "⊘"
 _TIGHT, _FULL = 0.80, 0.90
 """Used shares of a disk from which it is shown as filling up, and as almost full."""
+_LEFT = 14  # cells for what is left to move; longer figures stand there without words
 _LEAST_SLOTS = round(60 / SLOT_S)
 
 
@@ -208,6 +209,8 @@ def left_to_move(view: BrokerView, *, brief: bool = False) -> list[Piece]:
         pieces.append(Piece(f"{' ' if pieces else ''}+{onto_left:,}{come}", "moving"))
     elif onto and not pieces:
         pieces.append(Piece("came" if brief else f"all {onto:,} came", "in-sync"))
+    if not brief and pieces_width(pieces) > _LEFT:
+        return left_to_move(view, brief=True)
     return pieces or [Piece(figures.UNKNOWN, "dim")]
 
 
@@ -328,7 +331,7 @@ def broker_columns(bar: int, cells: int, minutes: int) -> Sequence[RowColumn]:
             cell=graph(lambda view: view.past.slots_out(view.id), cells),
         ),
         _column("replicas", 8, count(lambda view: view.replicas), rank=3),
-        _column("left to move", 14, left_to_move),
+        _column("left to move", _LEFT, left_to_move),
         _column("leader of", 9, count(lambda view: view.leaders), rank=5),
         _column("behind by", 9, _lag, rank=6),
         _column("adding", 6, count(lambda view: view.load.adding, "moving"), rank=9),

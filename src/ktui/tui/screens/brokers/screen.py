@@ -85,10 +85,10 @@ def _broker_note(view: BrokerView) -> str:
     return ""
 
 
-def run_lines(view: BrokerView, run: str, at: datetime) -> list[Content]:
+def run_lines(view: BrokerView, run: str, at: datetime, *, manages: bool = True) -> list[Content]:
     """Say what a run takes off a broker and brings to it, and what waits while it is down."""
     if not view.alive:
-        return _down_lines(view, run, at)
+        return _down_lines(view, run, at, manages=manages)
     off, off_left, onto, onto_left = view.to_move
     each = (("takes", "off", off, off_left), ("brings", "to", onto, onto_left))
     return [
@@ -102,7 +102,7 @@ def run_lines(view: BrokerView, run: str, at: datetime) -> list[Content]:
     ]
 
 
-def _down_lines(view: BrokerView, run: str, at: datetime) -> list[Content]:
+def _down_lines(view: BrokerView, run: str, at: datetime, *, manages: bool) -> list[Content]:
     waiting, since = view.to_move.onto_left, ""
     if view.down_s is not None:
         since = f" since {figures.as_time(at - timedelta(seconds=view.down_s))}"
@@ -112,11 +112,13 @@ def _down_lines(view: BrokerView, run: str, at: datetime) -> list[Content]:
     verb = "waits" if waiting == 1 else "wait"
     return [
         Content.styled(f"! DOWN{since}. {moves} {verb} for it.", "bold $error"),
-        Content.assemble(
-            "Start it, and they go on. Or press ",
-            ("m", "bold $primary"), ", then ", ("x", "bold $primary"), " to call them off.",
-        ),
-    ]  # fmt: skip
+        Content.assemble("Start it, and they go on.", *(_CALL_OFF if manages else ())),
+    ]
+
+
+_CALL_OFF = (
+    " Or press ", ("m", "bold $primary"), ", then ", ("x", "bold $primary"), " to call them off.",
+)  # fmt: skip
 
 
 def _cordoned(view: BrokerView) -> str:
@@ -292,7 +294,7 @@ class BrokersScreen(TableScreen):
         shown = {column.heading for column in self._columns}
         run = "" if rows is None or rows.run.ended else rows.run.name
         lines = [
-            *run_lines(view, run, last.at),
+            *run_lines(view, run, last.at, manages=app.abilities.works("manage_broker")),
             *broker_panel(view, width, shown, self._held(view.id)),
         ]
         context = build_row_context(last, rows, health_first=False)

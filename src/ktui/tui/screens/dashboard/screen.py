@@ -81,6 +81,8 @@ def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece
         Piece(f" · last {figures.as_count(past.minutes, 'minute')}", "dim"),
         *_limit(flows, brief=width < _ROOMY),
     ]
+    if not any(copied):
+        return [ruled(title, width), [Piece("  No copying was measured in this time.", "dim")]]
     rows = limited_chart(copied, limits, max(1, width - _SCALE - 4), height, top)
     scale = {0: figures.as_rate(top), height - 1: "0"}
     lines = [[Piece(f"{scale.get(n, ''):>{_SCALE}} ┤", "dim"), *row] for n, row in enumerate(rows)]
@@ -101,12 +103,13 @@ def _limit(flows: Flows, *, brief: bool) -> list[Piece]:
     return [Piece(" · ", "dim"), Piece(f"{LIMIT * 2} {words}", "falling-behind")]
 
 
-def legend(counts: Mapping[MapState, int], width: int) -> list[Content]:
+def legend(counts: Mapping[MapState, int], width: int, *, stale: bool) -> list[Content]:
     """Draw the title of the map with the states and how many are in each, and their bar."""
     title = [Piece("partitions ", bold=True), Piece(f"{sum(counts.values()):,}", "header")]
     room = width - 4 - pieces_width(title)
     bar = [Piece(" "), *state_bar(counts, width - 4)]
-    return [content(ruled([*title, *count_pieces(counts, room)], width)), content(bar)]
+    lines = [ruled([*title, *count_pieces(counts, room)], width), bar]
+    return [content(faded(line) if stale else line) for line in lines]
 
 
 NOTHING_YET = "  Waiting for the first answer of the cluster."
@@ -196,7 +199,7 @@ class DashboardScreen(Screen[None]):
     def _draw_cell(self) -> None:
         shown = self.query_one(PartitionMap)
         model = shown.model
-        words = Content("\n").join(legend(model.counts, self.size.width))
+        words = Content("\n").join(legend(model.counts, self.size.width, stale=shown.stale))
         if not model.lines:
             none = NOTHING_YET if services(self).progress.last is None else NOTHING_MOVES
             words = Content.styled("" if shown.judging else none, "$dim")
