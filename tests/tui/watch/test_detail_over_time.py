@@ -223,6 +223,34 @@ async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines(
             assert [line for line in lines if lane in line] != [], lane
 
 
+async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_what_comes(
+    tmp_path: Path,
+) -> None:
+    situation = next(each for each in SITUATIONS if each.name == "rollback-of-everything")
+    async with situation.enter(tmp_path) as pilot:
+        await pilot.press("home", "enter")
+        await resize(pilot, (120, 40))
+        text = screen_text(pilot.app)
+        assert "rollback requested ↩" in text
+        assert "drops 5" in line_with(text, "rollback requested ↩")
+        # of the moves before, and between two of them, the run's journal and the polls tell
+        leaving = line_with(text, "to leave      eu-1c")
+        copied, kept = leaving.index("╍"), leaving.index("━━━")
+        assert copied < kept < leaving.index("↩")
+        assert "step 3: adds 3" in text or "3  1 2 5 3  adds 3" in text
+
+
+async def test_without_an_answer_of_the_cluster_nothing_is_expected(tmp_path: Path) -> None:
+    situation = next(each for each in SITUATIONS if each.name == "cluster-gone")
+    async with situation.enter(tmp_path) as pilot:
+        await pilot.press("home", "enter")
+        await resize(pilot, (120, 40))
+        text = screen_text(pilot.app)
+        assert "forecast" not in text
+        assert "00:02:40" in line_with(text, "role")  # the last answer, in place of now
+        assert "now" not in line_with(text, "role")
+
+
 async def test_in_a_replay_the_arrows_seek_and_the_cursor_has_keys_of_its_own(
     tmp_path: Path,
 ) -> None:

@@ -60,6 +60,7 @@ class Subject(NamedTuple):
     observation: Observation
     context: RowContext
     of_run: RunDetail | None = None
+    stale: bool = False  # the cluster does not answer, or the partition is not polled any more
 
     @property
     def ended_at(self) -> datetime | None:
@@ -93,7 +94,7 @@ class Subject(NamedTuple):
         """When the copies under way are expected to have caught up; None without a forecast."""
         timeline = self.timeline
         alarm = timeline.stall is not None and timeline.stall.alarm
-        if timeline.phase is not Phase.MOVING or alarm or timeline.left_s is None:
+        if self.stale or timeline.phase is not Phase.MOVING or alarm or timeline.left_s is None:
             return None
         return self.observation.monotonic_s + timeline.left_s.middle
 
@@ -105,7 +106,7 @@ class Axis(msgspec.Struct, frozen=True):
     past: int
     coming: int
     end_at: datetime
-    ended: bool
+    goes_on: bool  # its last cell is now
 
     @classmethod
     def over(cls, subject: Subject, width: int, zoom: float | None) -> Axis:
@@ -117,7 +118,7 @@ class Axis(msgspec.Struct, frozen=True):
         window = Window(subject.end_s, cell_seconds(seconds, past))
         ended_at = subject.ended_at
         end_at = subject.observation.at if ended_at is None else ended_at
-        return cls(window, past, coming, end_at, ended_at is not None)
+        return cls(window, past, coming, end_at, ended_at is None and not subject.stale)
 
     @property
     def width(self) -> int:
@@ -135,7 +136,7 @@ class Axis(msgspec.Struct, frozen=True):
 
     def heading(self) -> str:
         """Return the times of the cells, and what those to come are."""
-        last = figures.as_time(self.end_at) if self.ended else NOW
+        last = NOW if self.goes_on else figures.as_time(self.end_at)
         text = time_axis(self.window, self.past, self.end_at, last)
         forecast = f"{NOW_LINE.glyph}forecast" if self.coming else ""
         return f"{text}{forecast:<{self.coming}}"

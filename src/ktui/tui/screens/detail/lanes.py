@@ -61,7 +61,7 @@ def nice_ceiling(value: int) -> int:
     return next(step * power for step in _NICE if step * power >= value)
 
 
-_FIGURES, _FIGURES_NARROW = (23, 17), (21, 14)
+_FIGURES, _FIGURES_NARROW = (25, 17), (21, 14)
 """The cells of the figures beside the lanes, while replicas catch up and else."""
 _SMOOTHED_S = 10.0  # of a lag, over which a rate is computed: a throttle works in gulps
 _SELDOM_S = 20.0  # a rate stands for so long, where polls are rare
@@ -241,7 +241,19 @@ class Drawing:
         history, axis = each.lane.history or _NOT_SEEN, self.axis
         past = timeline_cells(history, axis.past, axis.window, spans=self._by_run(each.broker))
         cells = [Cell(glyph, piece.role) for piece in past for glyph in piece.text]
+        later = axis.place(history.end_s)
+        leads = each.lane.role is Role.LEADER
+        for place, (cell, well) in enumerate(zip(cells, self._all_in_sync, strict=True)):
+            if well and cell in (_BY_JOURNAL, COPYING):  # between the moves of two steps
+                cells[place] = SIGNS[Mark.LEADER if leads and place >= later else Mark.IN_SYNC]
         return cells + [self._expected(each, axis.past + n) for n in range(axis.coming)]
+
+    @cached_property
+    def _all_in_sync(self) -> list[bool]:
+        """Whether polls saw nothing but replicas in sync in each cell, as far as is remembered."""
+        recent = self.subject.timeline.recent
+        pieces = timeline_cells(recent, self.axis.past, self.axis.window)
+        return [glyph in _IN_ISR for piece in pieces for glyph in piece.text]
 
     def _by_run(self, broker: int) -> list[SpanOf]:
         """Return what the run's journal says of a replica: that it waits, or is copied."""

@@ -112,7 +112,8 @@ class PartitionDetail:
                 original_ordered=True,
                 target=find_goal(track, state.replicas, state.isr, state.leader).replicas,
             )
-        return Subject(timeline, seen, context, of_run)
+        stale = self._app.outage is not None or self._vanished
+        return Subject(timeline, seen, context, of_run, stale)
 
     def title(self, *, compact: bool = False) -> list[Piece]:
         name = Piece(str(self.partition), bold=True)
