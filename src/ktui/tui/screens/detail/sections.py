@@ -20,7 +20,7 @@ from ktui.tui.screens.detail.axis import RunDetail, what_a_step_does
 from ktui.tui.screens.events import SIGNS
 
 _GAP = "  "
-_EVENT_COLOURS = ("$foreground", "$warning", "$error")
+_EVENT_COLOURS = ("$foreground", "$falling-behind", "$stalled")
 
 
 class _Line(NamedTuple):
