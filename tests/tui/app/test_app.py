@@ -462,3 +462,13 @@ async def test_each_theme_has_a_usable_colour_for_each_role() -> None:
             for role in ROLES:
                 style = app.stylesheet.parse_style(f"${role}")
                 assert style.foreground is not None
+
+
+@pytest.mark.parametrize("key", ["enter", "b", "d", "e"])
+async def test_a_poll_that_is_answered_while_the_view_closes_is_let_go(key: str) -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
+        await watch.press(key)
+        await watch.app.screen.query("*").remove()  # as each screen loses its widgets one by one
+        watch.app._running = False
+        watch.app._show_poll()
+        watch.app._running = True

@@ -269,6 +269,8 @@ class KtuiApp(App[None], Services):
 
     @on(Polled)
     def _show_poll(self) -> None:
+        if not self.is_running:  # it closes: its screens lose their widgets one by one
+            return
         self._report_recording()
         if self.outage is None:
             self.show_polled()
