@@ -401,3 +401,10 @@ def test_a_chart_has_a_line_at_its_limit_while_there_is_one() -> None:
     drawn = limited_chart([40.0] * 4, [None, None, 80.0, 80.0], 4, 2, 100.0)
     assert ["".join(piece.text for piece in line) for line in drawn] == ["  ╌╌", "▆▆▆▆"]
     assert [piece.role for piece in drawn[0]] == ["moving", "falling-behind"]
+
+
+def test_a_limit_is_drawn_on_over_a_moment_in_which_nothing_is_copied() -> None:
+    one, other = 80.0, 40.0
+    limits = [one, None, one, None, other, *[None] * 10, other]
+    line, *_ = limited_chart([0.0] * 16, limits, 16, 1, 100.0)
+    assert "".join(piece.text for piece in line) == "╌╌╌·╌··········╌"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
 from ktui.execution.throttle.objective import BAND
@@ -152,6 +152,7 @@ def _above(figure: float | None, below: float) -> str:
     return "█" * (ABOVE - 1) + _BEYOND if more > most else gauge_eighths(more, most, ABOVE)
 
 
+_LONGEST_BRIDGE = 6
 LIMIT = "╌"  # the sign of a limit in a chart
 
 
@@ -200,7 +201,7 @@ def limited_chart(
 ) -> list[list[Piece]]:
     """Draw the area with a line of dashes over it, where its limit is."""
     lines = area_chart(values, width, height, top)
-    levels = [_highest(limits, cell, width) for cell in range(width)]
+    levels = _bridged([_highest(limits, cell, width) for cell in range(width)])
     rows = [
         None if level is None or top <= 0.0 else min(height - 1, int(level / top * height))
         for level in levels
@@ -214,6 +215,16 @@ def limited_chart(
         ]
         for number, line in zip(reversed(range(height)), lines, strict=True)
     ]
+
+
+def _bridged(levels: Sequence[float | None]) -> list[float | None]:
+    """Draw a limit on between two steps of a run, when for a moment nothing is copied."""
+    bridged = list(levels)
+    known = [cell for cell, level in enumerate(levels) if level is not None]
+    for one, other in pairwise(known):
+        if other - one <= _LONGEST_BRIDGE and levels[one] == levels[other]:
+            bridged[one:other] = [levels[one]] * (other - one)
+    return bridged
 
 
 def _split(line: str, limited: Sequence[bool]) -> Iterator[tuple[bool, list[str]]]:
