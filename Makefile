@@ -22,7 +22,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@scripts/install.sh "$(PYTHON)" '.[dev]'
 	@touch $(PROGRAM) $@
 
-demo: $(PROGRAM) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
+demo: $(PROGRAM) ## the live view on a simulated cluster; others: make demo SCENARIO=hot-leader, SCENARIO=--tour
 	$(BIN)/ktui demo $(SCENARIO)
 
 java: # the real Kafka of `make lab` and `make test` needs Java and Maven

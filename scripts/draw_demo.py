@@ -35,7 +35,8 @@ from ktui.rehearsal.twins import prepare
 from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.app.simulated import DemoApp, RehearsalApp
+from ktui.tui.app.demo import DemoApp
+from ktui.tui.app.simulated import RehearsalApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FRAME_S = 1.2
@@ -69,21 +70,20 @@ PLAYS = (
         "drain-a-broker",
         (120, 34),
         (
-            *[Step(50)] * 2,
+            Step(5),
+            Step(60),
             Step(20, ("down", "down", "enter")),
             Step(15, still="partition"),
-            Step(30),
             Step(5, ("escape", "t")),
             Step(2, (*"60MB", "enter")),
             Step(4),
             Step(20, ("escape", "home"), still="run"),
             Step(5, ("c", "up", "right"), still="cancel"),
-            Step(5, ("escape",)),
-            Step(40),
-            Step(5, ("b",)),
+            Step(5, ("escape", "b")),
             Step(20),
             Step(5, ("escape",)),
-            *[Step(50)] * 2,
+            Step(60),
+            Step(330),
         ),
         film="demo",
     ),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, Protocol
 
+import msgspec
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
@@ -20,11 +21,12 @@ from ktui.captions import Caption, StoryMoment
 from ktui.durable import write_output
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
+from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.widgets.bindings import bind, give_ids
+from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.frame import BoxScreen
 
 
@@ -137,27 +139,124 @@ def save_picture(folder: Path, name: str, svg: str) -> Path:
     return path
 
 
+class Unhealthy(NamedTuple):
+    """For how long something was wrong, and with how many partitions: at most, and now."""
+
+    seconds: float
+    most: int
+    now: int
+
+
+class ProduceTimes(NamedTuple):
+    """How long producers with acks=all waited, in seconds."""
+
+    p99_s: float
+    longest_s: float
+
+
+class StoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What has happened on a cluster since its story began, as its controller decided it."""
+
+    moved: int  # partitions on other replicas than at the start
+    back: int  # that have moved, or begun to, and are where they were
+    gone: int  # deleted in the middle of it
+    moving: int
+    elected: int
+    copied: int  # bytes
+    took_s: float  # from the first move to the end of the last one
+    produced: tuple[ProduceTimes, ...]  # at rest and since, or only since; empty if not measured
+    lacking: Unhealthy  # replicas out of the ISR, beside those being added
+    below_min: Unhealthy  # min.insync.replicas, so that acks=all is refused
+
+    @property
+    def moves(self) -> str:
+        """What became of the moves: `21 partitions moved, 1 put back`."""
+        counts = [
+            f"{as_count(self.moved, 'partition')} moved",
+            *([f"{self.back:,} put back"] if self.back else ()),
+            *([f"{self.gone:,} deleted"] if self.gone else ()),
+            *([f"{self.moving:,} still moving"] if self.moving else ()),
+        ]
+        return ", ".join(counts)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Yield what stands on the card, each with its name."""
+        yield "moves", self.moves
+        yield "copied", f"{as_bytes(self.copied)} between brokers, in {as_duration(self.took_s)}"
+        yield "leaders", as_count(self.elected, "change")
+        if self.produced:
+            now = self.produced[-1]
+            rest = f", {_ms(self.produced[0].p99_s)} before" if len(self.produced) > 1 else ""
+            yield "producers", f"p99 of acks=all at most {_ms(now.p99_s)}{rest}"
+            yield "", f"longest wait {_ms(now.longest_s)}"
+        yield from _lasted("ISR", self.lacking, "no replica was ever out of it", "out of it")
+        yield from _lasted(
+            "min ISR", self.below_min, "never below it", "below it: acks=all is refused"
+        )
+
+
+class Ledger(Protocol):
+    """Writes down what happens to the cluster of a story."""
+
+    def look(self) -> None:
+        """Note what can only be seen now; called at least every ten seconds of the cluster."""
+        ...
+
+    def facts(self) -> StoryFacts: ...
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms" if seconds < 1 else as_duration(seconds)
+
+
+def _lasted(name: str, seen: Unhealthy, never: str, what: str) -> Iterator[tuple[str, str]]:
+    if not seen.most:
+        yield name, never
+        return
+    yield (
+        name,
+        f"{as_count(seen.most, 'partition')} at once {what}, {as_duration(seen.seconds)} in all",
+    )
+    yield "", f"{seen.now:,} still" if seen.now else "none any more"
+
+
 _MOST_REFUSALS = 20
 
 
 class StoryScreen(BoxScreen[None]):
-    """Shows the story, and the parts of the plan that the cluster did not accept."""
+    """Shows the story, what the cluster did not accept of its plan, and at its end what came."""
 
     CSS = "StoryScreen > .box { max-width: 84; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape,q,i", "dismiss", "close", "Close the story"),
+        hidden("R", "app.play_again", "again", "Play the story from the start", id="story.again"),
+        hidden("full_stop", "app.next_story", "next", "Play the next story", id="story.next"),
     ]
     give_ids("story", BINDINGS)
 
-    def __init__(self, title: str, about: str, refused: tuple[str, ...]) -> None:
+    def __init__(
+        self, title: str, about: str, refused: tuple[str, ...], facts: StoryFacts | None = None
+    ) -> None:
         super().__init__()
         self._title, self._about, self._refused = title, about, refused
+        self._facts = facts
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="box") as scroll:
             scroll.border_title = Content(self._title)
-            scroll.border_subtitle = "esc closes"
-            yield Static(Content("\n\n".join(filter(None, (self._about, *self._not_accepted())))))
+            if self._facts is None:
+                scroll.border_subtitle = "esc closes"
+                text = Content("\n\n".join(filter(None, (self._about, *self._not_accepted()))))
+            else:
+                scroll.border_subtitle = "R again   . the next story   esc looks around"
+                text = self._card(self._facts)
+            yield Static(text)
+
+    def _card(self, facts: StoryFacts) -> Content:
+        rows = [content([Piece("The story is over.", bold=True)]), Content("")]
+        for name, words in facts.lines():
+            rows.append(content([Piece(f"{name:<11}", "dim"), Piece(words)]))
+        return Content("\n").join(rows)
 
     def _not_accepted(self) -> list[str]:
         if not self._refused:

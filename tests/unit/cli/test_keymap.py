@@ -27,7 +27,7 @@ from ktui.cli.main import NOT_FOR_PEOPLE, VERBS
 from ktui.cli.main import ktui as main_ktui
 from ktui.cli.output.view import Action, actions, read_keymap
 from ktui.inputfile import FileProblem
-from ktui.tui.app.simulated import DemoApp
+from ktui.tui.app.demo import DemoApp
 from ktui.tui.widgets.bindings import key_text
 
 KEYS_PAGE = Path(__file__).parents[3] / "docs" / "keys.md"

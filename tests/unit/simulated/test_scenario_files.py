@@ -589,6 +589,22 @@ def test_partitions_differ_by_the_spread_and_always_in_the_same_way(read: Read) 
     assert read(f"{FIVE}{rows}").spec.topics == (topic,)
 
 
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("{}", "say"),
+        ("{say: x, press: [F77]}", "tour.0.press.0: expected one character, or one of backspace"),
+        ("{say: x, when: movin}", "there is no moment 'movin'; did you mean 'moving'?"),
+        ("{say: x, speed: 1000}", "speed"),
+        ("{say: x, hold: soon}", "hold"),
+    ],
+)
+def test_a_mistake_in_a_tour_is_named_with_its_line(read: Read, step: str, words: str) -> None:
+    found = problem(read, f"title: x\ntour:\n  - {step}\n")
+    assert words in str(found)
+    assert found.line == 3
+
+
 def test_a_view_opens_at_most_an_hour_into_its_story(read: Read) -> None:
     assert read("title: x\nopens-at: 90s\n").opens_at_s == 90.0
     assert "opens-at: expected at most 3,600 seconds" in str(

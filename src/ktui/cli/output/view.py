@@ -28,7 +28,8 @@ from textual.screen import ModalScreen
 from ktui.cli.context.config import Config
 from ktui.inputfile import FileProblem
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.simulated import DemoApp, RehearsalApp
+from ktui.tui.app.demo import DemoApp
+from ktui.tui.app.simulated import RehearsalApp
 from ktui.tui.replay.app import MomentPrompt, ReplayApp
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.brokers.status import (

@@ -27,6 +27,7 @@ from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
 from ktui.cli.record.prune import ClusterRecording
 from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cli.watch.story_ledger import BreakableStory, StoryLedger
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import ObservationSource, Observer
@@ -62,7 +63,8 @@ from ktui.simulated.producers import Producers
 from ktui.simulated.scenario.file import FASTEST, Scenario
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
 from ktui.simulated.scenario.plan import submit_plan
-from ktui.tui.app.simulated import DemoApp, PlayNext, Story, poll_interval_s
+from ktui.tui.app.demo import DemoApp, PlayNext, Story
+from ktui.tui.app.simulated import poll_interval_s
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.poll import Polled
 from ktui.tui.run_view.launchers import PlanRehearser
@@ -247,6 +249,7 @@ def _complete(
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
 )
+@click.option("--tour", is_flag=True, help="Let the story press its keys by itself, in 3 minutes.")
 @click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
 @click.option(
     "--pictures",
@@ -262,11 +265,12 @@ def _complete(
     help="Record each story in this folder, marked as simulated.",
 )
 @common.theme_option
-def command(
+def command(  # noqa: PLR0913 - the options of the command line, each by its name
     scenario: str,
     *,
     speed: float | None,
     seed: int,
+    tour: bool,
     only_list: bool,
     pictures: Path,
     record: Path | None,
@@ -282,11 +286,13 @@ def command(
         return
     path = _find_scenario(scenario)
     story = load_scenario(path)
+    if tour and not story.tour:
+        raise BadInput(f"{clean(path.stem)} has no tour. Leave it out: {DEFAULT} has one")
     need_terminal("; `ktui demo --list` lists the scenarios")
     stories = _all_stories(path)
     chosen, at_speed = theme or load_config().theme, speed or story.speed
     while True:
-        playing = Playing(story, clean(path.stem), seed, pictures, chosen, record)
+        playing = Playing(story, clean(path.stem), seed, pictures, chosen, record, tour=tour)
         plays_next, played_at, chosen = asyncio.run(_play(playing, at_speed))
         gc.collect()  # a cluster and its app hold each other
         if plays_next is None:
@@ -295,7 +301,7 @@ def command(
             at_speed = played_at
             continue
         path = stories[(stories.index(path) + plays_next.value) % len(stories)]
-        story = load_scenario(path)
+        story, tour = load_scenario(path), False
         at_speed = speed or story.speed
 
 
@@ -327,6 +333,7 @@ class Playing(NamedTuple):
     pictures: Path = Path()
     theme: str | None = None
     record: Path | None = None
+    tour: bool = False
 
 
 async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float, str | None]:
@@ -360,7 +367,7 @@ async def demo_app(
     cluster = SimulatedCluster(spec, clock, seed=playing.seed)
     for due in scenario.faults:
         cluster.schedule(due)
-    observer = Observer(cluster.reader(), clock)
+    observer, ledger = Observer(cluster.reader(), clock), StoryLedger(cluster)
     with temporary_folder("ktui-demo-") as folder:
         state_dir = StateDir(folder)
         engines = SimulatedEngines(cluster, state_dir, clock)
@@ -369,7 +376,10 @@ async def demo_app(
             observer,
             source=recording,
             recorder=recorder,
-            story=Story(name, scenario.title, scenario.about, scenario.captions),
+            story=Story(name, scenario.title, scenario.about, scenario.captions, scenario.tour),
+            ledger=ledger,
+            twin=BreakableStory(cluster),
+            plays_tour=playing.tour,
             clock=clock,
             pictures=playing.pictures,
             theme=playing.theme,
@@ -378,17 +388,17 @@ async def demo_app(
             engines=engines,
             brokers=engines.brokers,
             verbs=ShellVerbs(),
-            keymap=read_keymap(load_config()),
+            keymap={} if playing.tour else read_keymap(load_config()),  # it presses the usual keys
         )
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
         plan = asyncio.create_task(execute(scenario, cluster, app, engines))
         try:
             app.disable_messages(Polled)  # there is no screen yet to draw it on
             starts_s = 0.0 if scenario.plan is None else scenario.plan.start_s
-            await _play_ahead(app, clock, min(starts_s, scenario.opens_at_s))
+            await _play_ahead(app, ledger, clock, min(starts_s, scenario.opens_at_s))
             if starts_s < scenario.opens_at_s:
                 await asyncio.wait([plan], timeout=_START_S)
-                await _play_ahead(app, clock, scenario.opens_at_s - starts_s)
+                await _play_ahead(app, ledger, clock, scenario.opens_at_s - starts_s)
             app.enable_messages(Polled)
             yield app
         finally:
@@ -402,11 +412,14 @@ async def demo_app(
                 raise outcome
 
 
-async def _play_ahead(app: DemoApp, clock: ScaledClock, seconds: float) -> None:
+async def _play_ahead(
+    app: DemoApp, ledger: StoryLedger, clock: ScaledClock, seconds: float
+) -> None:
     """Let the story's start pass at once, and the app poll it as if it had been open."""
     until_s = clock.monotonic() + seconds
     while (left_s := until_s - clock.monotonic()) > 0:
         await app.poll_loop.poll_once()
+        ledger.look()
         await clock.leap(min(left_s, poll_interval_s(clock.speed)))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from ktui import units
-from ktui.captions import Caption
+from ktui.captions import Caption, TourStep
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.inputfile import FileProblem
@@ -72,6 +72,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     opens_at_s: float = 0.0  # what is before it has been played when the view opens
     captions: tuple[Caption, ...] = ()
+    tour: tuple[TourStep, ...] = ()
     snapshot: SnapshotInfo | None = None  # None for a cluster that somebody made up
 
 
@@ -218,6 +219,16 @@ class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
     when: str | None = None
 
 
+class TourPart(ScenarioSection, frozen=True, kw_only=True):
+    """One step of a tour; `hold` is real time."""
+
+    say: str
+    press: list[str] = []
+    hold: Seconds = Seconds(8)
+    when: str | None = None
+    speed: Speed | None = None
+
+
 class RatesPart(
     ScenarioSection,
     frozen=True,
@@ -253,6 +264,7 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     cluster: dict[str, Any] = {}
     topics: dict[str | int, Any] = {}
     captions: list[dict[str, Any]] = []
+    tour: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
     plan: dict[str, Any] | None = None
     snapshot: dict[str, Any] | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ktui.captions import Caption, StoryMoment
+from ktui.captions import Caption, StoryMoment, TourStep
 from ktui.cluster.ports import (
     ClusterReader,
     ClusterWriter,
@@ -40,6 +40,7 @@ from ktui.simulated.scenario.file import (
     TargetsPart,
     Text,
     TopicPart,
+    TourPart,
     as_text,
 )
 from ktui.simulated.scenario.plan import plan_of, targets_of
@@ -265,6 +266,11 @@ FAULTS: Mapping[str, FaultReader] = {
 }
 
 
+KEY_NAMES = frozenset({
+    "backspace", "delete", "down", "end", "enter", "escape", "home", "left", "pagedown", "pageup",
+    "right", "space", "tab", "up",
+})  # fmt: skip
+"""The keys that a tour may press, beside characters."""
 LONGEST = 140  # the most characters of a caption: it then fits two lines of 80 columns
 
 
@@ -290,7 +296,23 @@ def _caption(place: FieldPlace, value: dict[str, Any]) -> Caption:
         both = "" if part.at is None else "; both are set"
         raise place.problem(f"expected either 'at', a time, or 'when', a moment{both}")
     at_s = None if part.at is None else float(part.at)
-    return Caption(say=_say(place.at("say"), part.say), at_s=at_s, when=_moment(place, part))
+    return Caption(say=_say(place.at("say"), part.say), at_s=at_s, when=_moment(place, part.when))
+
+
+def _step(place: FieldPlace, value: dict[str, Any]) -> TourStep:
+    part = place.convert(value, TourPart)
+    for index, name in enumerate(part.press):
+        if len(name) > 1 and name not in KEY_NAMES:
+            raise place.at("press", index).problem(
+                f"expected one character, or one of {', '.join(sorted(KEY_NAMES))}"
+            )
+    return TourStep(
+        say=_say(place.at("say"), part.say),
+        press=tuple(part.press),
+        hold_s=float(part.hold),
+        when=_moment(place, part.when),
+        speed=part.speed,
+    )
 
 
 def _say(place: FieldPlace, text: str) -> str:
@@ -306,15 +328,15 @@ def _say(place: FieldPlace, text: str) -> str:
     return said
 
 
-def _moment(place: FieldPlace, part: CaptionPart) -> StoryMoment | None:
-    if part.when is None:
+def _moment(place: FieldPlace, when: str | None) -> StoryMoment | None:
+    if when is None:
         return None
     known = [each.value for each in StoryMoment]
-    if part.when in known:
-        return StoryMoment(part.when)
-    near = get_close_matches(part.when, known, n=1)
+    if when in known:
+        return StoryMoment(when)
+    near = get_close_matches(when, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise place.at("when").problem(f"there is no moment {clean(part.when)!r}; {hint}")
+    raise place.at("when").problem(f"there is no moment {clean(when)!r}; {hint}")
 
 
 DEFAULT = "drain-a-broker"
@@ -349,6 +371,7 @@ def load_scenario(path: Path) -> Scenario:
         speed=part.speed,
         opens_at_s=float(part.opens_at),
         captions=read_captions(root.at("captions"), part.captions),
+        tour=tuple(_step(root.at("tour", index), each) for index, each in enumerate(part.tour)),
         snapshot=None if part.snapshot is None else _snapshot(root.at("snapshot"), part.snapshot),
     )
 

@@ -1,15 +1,13 @@
-"""The app on a simulated cluster, at its own speed: a story, a rehearsal or a branch."""
+"""The app on a simulated cluster, at its own speed: of a rehearsal or a branch."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
@@ -18,23 +16,14 @@ from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.text import clean
-from ktui.execution.host.state_dir import RunDir
 from ktui.progress.timeline import Progress
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.draw import format as figures
-from ktui.tui.poll import Polled, PollLoop
+from ktui.tui.poll import PollLoop
 from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
 from ktui.tui.screens.rehearsal import ReportScreen
-from ktui.tui.story import (
-    CaptionLine,
-    CaptionTrack,
-    StoryMoments,
-    StoryScreen,
-    picture_name,
-    save_picture,
-)
+from ktui.tui.story import CaptionLine, picture_name, save_picture
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, bind, give_ids, help_group, hidden
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader, line_under
@@ -62,10 +51,15 @@ PICTURE_BINDING = bind(
     "Write a picture of the screen, an SVG file",
     key_display="^s", priority=True, id="demo.picture",
 )  # fmt: skip
+BREAK_BINDING = bind(
+    "B", "break_twin", "break it",
+    "Let something happen to the simulated cluster, at the broker under the cursor",
+    id="app.break",
+)  # fmt: skip
 QUIT_BINDING = bind("q", "quit_view", "quit", "Close this view, and end the simulated cluster")
 
 
-def _with_usual(own: Iterable[Binding]) -> list[BindingType]:
+def with_usual(own: Iterable[Binding]) -> list[BindingType]:
     """Put the keys of a simulated view before the one that closes it, as its last."""
     usual = (binding for binding in APP_BINDINGS if binding.key != "q")
     bindings: list[BindingType] = [*usual, *CLOCK_BINDINGS, *own, PICTURE_BINDING, QUIT_BINDING]
@@ -210,148 +204,61 @@ class SimulatedApp(TimedApp):
         else:
             self.notify(f"Wrote the picture {clean(str(path))}")
 
+    def help_groups(self) -> list[HelpGroup]:
+        breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
+        group = help_group("break it", breaks, self.keymap, screens=(BreakScreen,))
+        return [*super().help_groups(), group]
 
-_TITLE_S, _REFUSED_S = 6.0, 20.0
-"""Seconds that the story's title, and the refused parts of its plan, stay on the screen."""
-_KEYS = "i  what happens here\nR  play it again\n.  the next story"
-
-DEMO_BINDINGS = [
-    bind(
-        "full_stop", "next_story", "next story",
-        "Play the next story that comes with ktui", key_display=".", id="demo.next-story",
-    ),
-    hidden(
-        "comma", "previous_story", "previous story",
-        "Play the previous story", id="demo.previous-story",
-    ),
-    bind("i", "show_story", "story", "Show what happens here", id="app.story"),
-    bind("R", "play_again", "again", "Play the story from the start", id="app.again"),
-]  # fmt: skip
-
-
-class PlayNext(enum.Enum):
-    """The story to play once this view has closed."""
-
-    PREVIOUS = -1
-    AGAIN = 0
-    NEXT = 1
-
-
-class Story(msgspec.Struct, frozen=True):
-    """A scenario as it is shown beside its cluster."""
-
-    name: str
-    title: str
-    about: str
-    captions: tuple[Caption, ...] = ()
-
-
-class DemoApp(SimulatedApp):
-    """Shows a story. Once the app has ended, `plays_next` is what to play then, if anything."""
-
-    BINDINGS: ClassVar[list[BindingType]] = _with_usual(DEMO_BINDINGS)
-
-    def __init__(
-        self, observer: Observer, *, story: Story, clock: PausableClock, pictures: Path, **how: Any
-    ) -> None:
-        super().__init__(observer, name=story.name, clock=clock, pictures=pictures, **how)
-        self._story = story
-        self._moments, self._captions = StoryMoments(), CaptionTrack(story.captions)
-        self._refused: tuple[str, ...] = ()
-        self._over = False
-        self._moving_since_s: float | None = None
-        self.plays_next: PlayNext | None = None
-        self.watch_screen.when_quiet = (
-            f"This cluster is simulated: {self._story.title}.\n{self._story.about}",
-            _KEYS,
-        )
-
-    @on(Polled)
-    def _follow(self) -> None:
-        last, now = self.progress.last, self.overview
+    async def action_break_twin(self) -> None:
+        last = self.progress.last
         if last is None:
             return
-        self._moments.note(now, self.run_status)
-        if now.open and self._moving_since_s is None:
-            self._moving_since_s = last.monotonic_s
-            if self.screen is self.watch_screen and not self._story.captions:
-                words = f"{self._story.title}: i shows the story, R plays it from the start"
-                self.report_news(words, timeout_s=_TITLE_S)
-        if now.open or self._moving_since_s is None:
-            self._over = False
-        elif not self._over:
-            self._over = True
-            self._show_end(now.totals.done, last.monotonic_s - self._moving_since_s)
+        brokers = sorted(last.brokers)
+        broker = self._broker_under_cursor
+        if broker not in brokers:
+            broker = brokers[0]
 
-    def _show_end(self, done: int, took_s: float) -> None:
-        moves = f"{done:,} done " if done else ""
-        title = f"This cluster is simulated: {self._story.title}."
-        over = f"Nothing moves any more: {moves}in {figures.as_duration(took_s)} of the cluster."
-        self.watch_screen.when_quiet = (f"{title}\n{over}", _KEYS)
+        def chosen(event: str | None) -> None:
+            if event is not None:
+                self.let_happen(event)
+
+        await self.push_screen(BreakScreen(brokers, broker, self._choices), chosen)
 
     @property
-    def captions(self) -> Sequence[Caption]:
-        return self._story.captions
+    def _broker_under_cursor(self) -> int | None:
+        """That of the row; of a partition the one that is down, or that copies, or the first."""
+        if isinstance(self.screen, BrokersScreen):
+            return self.screen.selected
+        kept, added = self._replicas_under_cursor
+        down = [b for b in (*added, *kept) if b in self.overview.down]
+        return next(iter((*down, *added, *kept)), None)
 
     @property
-    def caption(self) -> Caption | None:
-        self._captions.advance(self.at_s, self._moments.seen)
-        return self._captions.shown
+    def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
+        tp, last, attached = self.selected, self.progress.last, self.attached
+        if tp is None:
+            return (), ()
+        state = None if last is None else last.partitions.get(tp)
+        if state is not None:
+            return [b for b in state.replicas if b not in state.adding], state.adding
+        track = None if attached is None else attached.run.tracks.get(tp)
+        if track is None:
+            return (), ()
+        return track.original, [b for b in track.target if b not in track.original]
 
-    @property
-    def keys_left_out_first(self) -> tuple[str, ...]:
-        without_run = ("show_limits", "show_throttle", "pause", "cancel")
-        return (
-            *(without_run if self.attached is None else ()),
-            "show_runs", "note", "freeze", "sort", "mark", "view", "play_again", "filter",
-            "picture", "start_plan", "cancel", "show_story", "show_events", "show_dashboard",
-            "pause", "show_brokers", "show_limits", "show_throttle", "next_story",
-        )  # fmt: skip
-
-    async def action_show_story(self) -> None:
-        self.clear_notifications()
-        await self.push_screen(StoryScreen(self._story.title, self._story.about, self._refused))
-
-    def action_play_again(self) -> None:
-        self._end_with(PlayNext.AGAIN)
-
-    def action_next_story(self) -> None:
-        self._end_with(PlayNext.NEXT)
-
-    def action_previous_story(self) -> None:
-        self._end_with(PlayNext.PREVIOUS)
-
-    def _end_with(self, plays_next: PlayNext) -> None:
-        self.plays_next = plays_next
-        self.exit()
-
-    def action_quit_view(self) -> None:
-        words = "ktui: the simulated cluster has ended with its view."
-        self.exit(message=Text(f"{words} `ktui demo --list` names every story."))
-
-    def show_run(self, folder: RunDir) -> None:
-        """Show the run of the story, at once or when the view opens."""
-        if self.is_running:
-            self.attach_to(folder)
-        else:
-            self._first_run = folder.path
-
-    def on_ready(self) -> None:
-        self.report_refusals(self._refused)
-
-    def report_refusals(self, refused: tuple[str, ...]) -> None:
-        self._refused = refused
-        if refused and self.is_running:
-            more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-            words = f"Refused parts of the plan: {refused[0]}{more}; i shows it again."
-            self.report_news(words, "warning", _REFUSED_S)
+    def _choices(self, broker: int) -> Sequence[ListedChoice]:
+        tp, last = self.selected, self.progress.last
+        kept, _ = self._replicas_under_cursor
+        return break_choices(
+            broker,
+            up=last is not None and broker in last.online,
+            topic=None if tp is None or not kept else tp.topic,
+            replicas=len(kept),
+        )
 
 
 REHEARSAL_BINDINGS = [
-    bind(
-        "B", "break_twin", "break it",
-        "Let something happen to the twin, at the broker under the cursor", id="app.break",
-    ),
+    BREAK_BINDING,
     bind(
         "i", "show_report", "report",
         "Show what the plan has done to the twin so far, or to its end", id="app.report",
@@ -365,7 +272,7 @@ _OFFER = "`i` shows the report, `R` plays it again."
 class RehearsalApp(SimulatedApp):
     """Shows a rehearsal. Once the app has ended, `plays_again` says whether to play it again."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _with_usual(REHEARSAL_BINDINGS)
+    BINDINGS: ClassVar[list[BindingType]] = with_usual(REHEARSAL_BINDINGS)
 
     def __init__(self, observer: Observer, *, rehearsal: RehearsalInView, **how: Any) -> None:
         super().__init__(observer, twin=rehearsal, **how)
@@ -394,10 +301,8 @@ class RehearsalApp(SimulatedApp):
         )  # fmt: skip
 
     def help_groups(self) -> list[HelpGroup]:
-        breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
         return [
             *super().help_groups(),
-            help_group("break it", breaks, self.keymap, screens=(BreakScreen,)),
             help_group("report", ReportScreen.BINDINGS, self.keymap, screens=(ReportScreen,)),
         ]
 
@@ -406,52 +311,6 @@ class RehearsalApp(SimulatedApp):
             return
         self.clear_notifications()
         await self.push_screen(ReportScreen(self._rehearsal))
-
-    async def action_break_twin(self) -> None:
-        last = self.progress.last
-        if last is None:
-            return
-        brokers = sorted(last.brokers)
-        broker = self._broker_under_cursor
-        if broker not in brokers:
-            broker = brokers[0]
-
-        def chosen(event: str | None) -> None:
-            if event is not None:
-                self.let_happen(event)
-
-        await self.push_screen(BreakScreen(brokers, broker, self._choices), chosen)
-
-    @property
-    def _broker_under_cursor(self) -> int | None:
-        """The broker of the row; of a partition the one that copies, else its first replica."""
-        if isinstance(self.screen, BrokersScreen):
-            return self.screen.selected
-        kept, added = self._replicas_under_cursor
-        return next(iter((*added, *kept)), None)
-
-    @property
-    def _replicas_under_cursor(self) -> tuple[Sequence[int], Sequence[int]]:
-        tp, last, attached = self.selected, self.progress.last, self.attached
-        if tp is None:
-            return (), ()
-        state = None if last is None else last.partitions.get(tp)
-        if state is not None:
-            return [b for b in state.replicas if b not in state.adding], state.adding
-        track = None if attached is None else attached.run.tracks.get(tp)
-        if track is None:
-            return (), ()
-        return track.original, [b for b in track.target if b not in track.original]
-
-    def _choices(self, broker: int) -> Sequence[ListedChoice]:
-        tp, last = self.selected, self.progress.last
-        kept, _ = self._replicas_under_cursor
-        return break_choices(
-            broker,
-            up=last is not None and broker in last.online,
-            topic=None if tp is None or not kept else tp.topic,
-            replicas=len(kept),
-        )
 
     def action_play_again(self) -> None:
         self.plays_again = True

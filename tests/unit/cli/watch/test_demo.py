@@ -37,7 +37,7 @@ from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
-from ktui.tui.app.simulated import PlayNext
+from ktui.tui.app.demo import PlayNext
 from ktui.tui.run_view.launchers import BadCommand
 from support.cli.call_ktui import Done, NamedCluster, as_reader, call_ktui
 from support.journals.journals import planned, started, written
@@ -72,6 +72,16 @@ def test_ktui_demo_loads_no_kafka_client() -> None:
 
     assert "textual" in done.stdout.split()
     assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
+
+
+def test_a_tour_of_a_story_that_has_none_and_one_without_a_terminal_are_refused() -> None:
+    without = demo("--tour", "hot-leader")
+    assert without.returncode == 2
+    assert "hot-leader has no tour. Leave it out: drain-a-broker has one" in without.stderr
+
+    piped = demo("--tour")
+    assert piped.returncode == 2
+    assert "terminal" in piped.stderr
 
 
 Plays = list[tuple[Playing, float]]

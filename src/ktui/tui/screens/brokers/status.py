@@ -151,7 +151,7 @@ def way_out(broker: int) -> str:
 
 
 _EVENT_CELLS = 32
-_OTHERS = "Also for later, and all else that may happen: :event suspend 3 at 40%"
+_OTHERS = "Also for later, and all else that may happen: :event suspend 3 at 10m"
 
 
 _FAULT_KEYS = {
@@ -231,7 +231,7 @@ def break_choices(
 
 
 def _title(broker: int) -> str:
-    return f"break the twin at broker {broker}"
+    return f"break something at broker {broker}"
 
 
 MOST_TOPICS = 100  # the topics that are listed; the shell lists all

@@ -149,8 +149,7 @@ class Drawing:
             if cell == SIGNS[Mark.LEADER_MOVED]
         ]
         cells = captions(self.axis, [*moved, *self._boundaries])
-        back = [] if self.cursor is None else [Piece("esc: back to now", "dim")]
-        return Line([], [Cell(piece.text, piece.role) for piece in cells], back)
+        return Line([], [Cell(piece.text, piece.role) for piece in cells], [])
 
     def lanes(self) -> list[Line]:
         return [

@@ -1,0 +1,85 @@
+"""Demos of small stories, by clocks that a test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from ktui.cli.watch.demo import Playing, demo_app, recorder_of
+from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.scenario.file import FASTEST
+from ktui.simulated.scenario.library import load_scenario
+from ktui.tui.app.demo import DemoApp
+from support.views.screens import screen_text
+
+STORY = """
+title: A small story
+about: Broker 3 is drained.
+cluster: {brokers: 4}
+topics: {orders: {partitions: 4, size: 1GiB}}
+plan: {start: 5s, throttle: 10MB/s, drain: [3]}
+"""
+PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partitions: 1}")
+SPEED = 10.0
+
+
+class Demo:
+    """A running demo, with its clock, real time and its keyboard."""
+
+    def __init__(
+        self, app: DemoApp, clock: ScaledClock, real: VirtualClock, pilot: Pilot[None]
+    ) -> None:
+        self.app = app
+        self.clock = clock
+        self.real = real
+        self.pilot = pilot
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let real time pass one second at a time until a condition holds."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.real.advance(1.0)
+                await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def a_demo(
+    folder: Path,
+    story: str = STORY,
+    size: tuple[int, int] = (120, 30),
+    record: Path | None = None,
+    *,
+    tour: bool = False,
+) -> AsyncIterator[Demo]:
+    path = folder / "story.yaml"
+    path.write_text(story, encoding="utf-8")
+    real = VirtualClock()
+    clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
+    recorder = None if record is None else recorder_of(record, "story", clock)
+    async with (
+        demo_app(
+            Playing(load_scenario(path), "story", pictures=folder, tour=tour), clock, recorder
+        ) as app,
+        app.run_test(size=size, notifications=True) as pilot,
+    ):
+        await pilot.pause()
+        yield Demo(app, clock, real, pilot)
+
+
+CAPTIONED = f"""{STORY}
+captions:
+  - {{at: 0s, say: "Broker 3 is drained. Press `b` for [bold]the brokers[/]."}}
+  - {{when: done, say: "The first one is done."}}
+"""
