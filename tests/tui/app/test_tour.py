@@ -97,6 +97,13 @@ async def test_a_card_at_the_end_says_what_came_of_it_and_what_to_do_next(tmp_pa
         await demo.until(lambda: demo.app._exit)
 
 
+async def test_what_is_created_again_under_its_name_counts_as_deleted(tmp_path: Path) -> None:
+    story = f"{STORY}faults: [{{at: 30s, recreate-topic: orders}}]\n"
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: isinstance(demo.app.screen, StoryScreen))
+        assert "0 partitions moved, 3 deleted" in demo.text
+
+
 async def test_no_card_opens_over_what_somebody_is_doing(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY) as demo:
         await demo.press("e")

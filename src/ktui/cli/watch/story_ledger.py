@@ -48,6 +48,7 @@ class StoryLedger:
         self._ended_s = 0.0
         self._first: dict[TopicPartition, Registration] = {}  # of what has ever moved
         self._moving: set[TopicPartition] = set()
+        self._gone: set[TopicPartition] = set()  # a topic of the same name is another one
         self._elected = 0
         self._lacking, self._below = _Spell(), _Spell()
         self._producers = Producers(cluster)
@@ -69,7 +70,8 @@ class StoryLedger:
         self._lacking.note(tp, now_s, holds=not {*old} <= {*isr})
         min_isr = 0 if after is None else self._cluster.controller.configs.min_isr(tp.topic)
         self._below.note(tp, now_s, holds=len(isr) < min(min_isr, len(old)))
-        if after is None:
+        if after is None and tp in self._first:
+            self._gone.add(tp)
             self._moving.discard(tp)
 
     def _note_move(
@@ -101,13 +103,12 @@ class StoryLedger:
         """Return what has happened so far."""
         self._cluster.catch_up()
         cluster, first = self._cluster, self._first
-        now = {tp: cluster.controller.get(tp) for tp in first}
-        back = sum(_same(first[tp], at) for tp, at in now.items() if tp not in self._moving)
-        gone = sum(at is None for at in now.values())
+        still = first.keys() - self._gone - self._moving
+        back = sum(_same(first[tp], cluster.controller.get(tp)) for tp in still)
         return StoryFacts(
-            moved=len(first) - back - gone - len(self._moving),
+            moved=len(still) - back,
             back=back,
-            gone=gone,
+            gone=len(self._gone),
             moving=len(self._moving),
             elected=self._elected,
             copied=int(sum(cluster.replication.copied_into.values())),
