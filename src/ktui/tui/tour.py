@@ -53,6 +53,9 @@ class Tour:
         self.begun, self.held = True, False
         while not self.over:
             step = self._steps[self._at]
+            if self._is_past(step):
+                self._at += 1
+                continue
             while step.when is not None and step.when not in self._seen:
                 await self._pass_time(_ASK_S)
             begin(step)
@@ -63,6 +66,10 @@ class Tour:
                 await self._pass_time(_KEY_S)
             await self._pass_time(step.hold_s)
             self._at += 1
+
+    def _is_past(self, step: TourStep) -> bool:
+        """Whether a step is about moves, and none is left: its keys would do something else."""
+        return StoryMoment.OVER in self._seen and step.when is not StoryMoment.OVER
 
     def is_own(self, event: Event) -> bool:
         """Whether an event is a key that the tour has pressed."""

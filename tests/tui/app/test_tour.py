@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ktui.captions import StoryMoment
 from ktui.simulated.scenario.library import DEFAULT, shipped_path
 from ktui.tui.story import StoryScreen
 from support.views.simulated_demos import PACED, STORY, Demo, a_demo
@@ -43,6 +44,19 @@ async def test_any_key_takes_over_and_one_key_goes_on_with_the_tour(tmp_path: Pa
         await demo.press("ctrl+g")  # from whichever screen; the step is shown from its start
         await demo.until(lambda: "» A run moves three partitions." in demo.text)
         await demo.until(lambda: "throttle 90 MB/s into each broker" in demo.text)
+
+
+async def test_a_tour_that_is_gone_on_with_after_the_end_presses_no_key_of_the_moves(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, TOUR, tour=True) as demo:
+        await demo.until(lambda: "» A run moves three partitions." in demo.text)
+        await demo.press("e")
+        await demo.until(lambda: StoryMoment.OVER in demo.app._moments.seen)
+        await demo.press("0", "ctrl+g")  # time goes on with the tour
+        await demo.until(lambda: "» That is all." in demo.text)
+        assert "TIME STOPPED" not in demo.text
+        assert "throttle of run" not in demo.text
 
 
 async def test_the_shipped_tour_ends_on_a_card_within_three_minutes(tmp_path: Path) -> None:

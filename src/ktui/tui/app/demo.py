@@ -166,6 +166,8 @@ class DemoApp(SimulatedApp):
             self._hold_tour()
         elif not self._tour.over:
             await self.show_watch_screen()
+            if self._time.paused:
+                self.action_stop_time()
             playing = self._tour.play(self.post_message, self._begin_step)
             self.run_worker(playing, group=_TOUR, exclusive=True, exit_on_error=False)
 
