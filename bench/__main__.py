@@ -10,6 +10,7 @@ from bench import (
     commits,
     disturbing,
     keys,
+    lines,
     listing,
     living,
     planning,
@@ -45,6 +46,7 @@ from ktui.lab.layout import Lab
 ALONE: dict[str, Callable[[], None]] = {
     "keys": keys.run,
     "live": living.run,
+    "line": lines.run,
     "start": starting.run,
     "simulate": simulating.run,
     "plan": plans.run,

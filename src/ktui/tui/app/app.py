@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual import on
 from textual.app import App
@@ -43,6 +44,7 @@ from ktui.tui.app.terminal import (
     Alerts,
     ThemeReload,
     TypedAhead,
+    changed_cells_only,
     terminal_title,
     words_at_close,
 )
@@ -377,6 +379,9 @@ class KtuiApp(App[None], Services):
         """Keep a message among the events: none is lost when a key drops it."""
         severity = _EVENT_SEVERITIES[shown.severity]
         self.poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, changed_cells_only(renderable))
 
     async def on_event(self, event: TerminalEvent) -> None:
         if self._typed_ahead.holds(event):

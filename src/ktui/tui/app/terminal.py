@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console, RenderableType
+from rich.control import Control
+from textual._compositor import ChopsUpdate
 from textual._queue import Queue
 from textual.app import App
 from textual.events import Event, Key, MouseDown, MouseUp, Paste
@@ -256,3 +259,29 @@ def _run_without_view(status: RunStatus | None) -> str:
         f" Run {name} goes on without it: `ktui watch` shows it again,"
         f" `ktui status {name}` shows its state."
     )
+
+
+class _ChangedCells(ChopsUpdate):
+    """Writes the changed cells of each line, and not also those between its widget's edge and them.
+
+    Textual writes a line from the left edge of its widget up to the last cell that has changed,
+    which doubles what a slow line has to carry.
+    """
+
+    def render_segments(self, console: Console) -> str:
+        written: list[str] = []
+        for y, first, end in self.spans:
+            ends, strips = self.chop_ends[y], self.chops[y].items()
+            for strip_end, (x, strip) in zip(ends, strips, strict=False):
+                start, stop = max(x, first), min(strip_end, end)
+                if strip is not None and start < stop:
+                    cells = strip.crop(start - x, stop - x)
+                    written += [Control.move_to(start, y).segment.text, cells.render(console)]
+        return "".join(written)
+
+
+def changed_cells_only(renderable: RenderableType | None) -> RenderableType | None:
+    """Return what writes a frame with the fewest cells; other output stays as it is."""
+    if type(renderable) is not ChopsUpdate:
+        return renderable
+    return _ChangedCells(renderable.chops, renderable.spans, renderable.chop_ends)

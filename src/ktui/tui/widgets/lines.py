@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
+from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -37,6 +38,34 @@ def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
             return
         lines = before.plain.count("\n")
     static.update(text, layout=wraps or lines != text.plain.count("\n"))
+
+
+_APART = 8
+"""Cells between two changes that cost more to go over than to write again."""
+
+
+def changed_parts(before: Strip, after: Strip, y: int) -> list[Region]:
+    """Return the parts of a line that have to be written again: over a slow line each cell counts.
+
+    A timeline that has moved on by a cell differs only where its bars rise and its signs stand.
+    """
+    was, now = _cells(before), _cells(after)
+    if len(was) != len(now) or len(now) != after.cell_length:  # characters two cells wide, or none
+        return [Region(0, y, max(before.cell_length, after.cell_length), 1)]
+    parts: list[Region] = []
+    start = end = -1
+    for x, (old, new) in enumerate(zip(was, now, strict=True)):
+        if old == new:
+            continue
+        if start >= 0 and x - end > _APART:
+            parts.append(Region(start, y, end - start, 1))
+            start = -1
+        start, end = (x if start < 0 else start), x + 1
+    return [*parts, Region(start, y, end - start, 1)] if start >= 0 else parts
+
+
+def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
+    return [(character, style) for text, style, _ in strip for character in text]
 
 
 _NOT_DRAWN = -1
@@ -72,8 +101,8 @@ class Lines(Widget):
             self.refresh(layout=True)
             return
         for y, (was, now) in enumerate(zip(before, self._strips, strict=True)):
-            if was is not now:
-                self.refresh(Region(0, y, self.size.width, 1))
+            if was is not now and (parts := changed_parts(was, now, y)):
+                self.refresh(*parts)
 
     def _draw(self, width: int) -> None:
         known = self._drawn if width == self._width else []

@@ -8,7 +8,6 @@ from functools import cache
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
@@ -28,7 +27,7 @@ from ktui.tui.screens.brokers.row import (
     views_now,
 )
 from ktui.tui.widgets.frame import panel_rule
-from ktui.tui.widgets.lines import set_text
+from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import services
 
 _INDENT = Piece("  ")
@@ -109,7 +108,7 @@ class BrokersPanel(Vertical, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield Static(id="brokers-rule", classes="rule", markup=False)
-        yield Static(id="brokers-lines", markup=False)
+        yield Lines()
 
     @on(Resize)
     def draw(self) -> None:
@@ -120,4 +119,4 @@ class BrokersPanel(Vertical, can_focus=True):
         drawn = [content(faded(line) if stale else line) for line in lines]
         rule = panel_rule(self, 2, [Piece("brokers", bold=True)])
         set_text(self.query_one("#brokers-rule", Static), rule)
-        set_text(self.query_one("#brokers-lines", Static), Content("\n").join(drawn))
+        self.query_one(Lines).show(drawn)

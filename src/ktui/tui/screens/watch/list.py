@@ -33,6 +33,7 @@ from ktui.tui.screens.watch.rule import time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.lines import changed_parts
 from ktui.tui.widgets.services import OffLoop, services
 
 ZOOMS = (None, 600.0, 60.0)
@@ -378,8 +379,12 @@ class PartitionList(ScrollView, can_focus=True):
         for y in range(self._fold_top):
             row = self._row_at(top + y)
             drawn = None if row is None else self._drawn.known(self.arrangement.rows[row])
-            if row is not None and (drawn is None or drawn != self._strip(row)):
-                self.refresh(Region(0, y, self.size.width, 1))
+            if row is None or drawn == self._strip(row):
+                continue
+            whole = [Region(0, y, self.size.width, 1)]
+            parts = whole if drawn is None else changed_parts(drawn, self._strip(row), y)
+            if parts:
+                self.refresh(*parts)
 
     def render_line(self, y: int) -> Strip:
         below = y - self._fold_top

@@ -1,0 +1,57 @@
+"""What a frame writes to the terminal: the cells that have changed, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate
+from textual.strip import Strip
+
+from ktui.tui.app.terminal import changed_cells_only
+from ktui.tui.widgets.lines import changed_parts
+
+_STYLES = st.sampled_from([Style(color="red"), Style(color="blue", bold=True)])
+_SEGMENTS = st.builds(Segment, st.text("ab▃━ ", min_size=1, max_size=6), _STYLES, st.none())
+
+
+def _strip(segments: list[Segment], width: int) -> Strip:
+    return Strip(segments).adjust_cell_length(width, Style(color="red"))
+
+
+_LINES = st.builds(_strip, st.lists(_SEGMENTS, max_size=12), st.just(40))
+
+
+def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
+    return [(character, segment.style) for segment in strip for character in segment.text]
+
+
+@given(before=_LINES, after=_LINES)
+def test_every_changed_cell_of_a_line_is_written_again(before: Strip, after: Strip) -> None:
+    was, now = _cells(before), _cells(after)
+    parts = changed_parts(before, after, 3)
+    covered = {x for part in parts for x in range(part.x, part.right)}
+    assert {x for x in range(40) if was[x] != now[x]} <= covered
+    for part in parts:  # none begins or ends with a cell that stays
+        assert was[part.x] != now[part.x]
+        assert was[part.right - 1] != now[part.right - 1]
+        assert (part.y, part.height) == (3, 1)
+
+
+def test_a_line_with_characters_of_two_cells_is_written_whole() -> None:
+    before, after = Strip([Segment("日本a")]), Strip([Segment("日本b")])
+    (part,) = changed_parts(before, after, 0)
+    assert (part.x, part.width) == (0, 5)
+
+
+def test_a_frame_writes_only_the_cells_that_changed() -> None:
+    line = Strip([Segment("partition-1 "), Segment("63%", Style(bold=True)), Segment(" moving")])
+    frame = ChopsUpdate([{2: line, 40: None}], [(0, 14, 17)], [[24, 60]])
+    console = Console(force_terminal=True, color_system="truecolor", width=80)
+    assert "partition-1" in frame.render_segments(console), "Textual writes the whole line"
+    tight: Any = changed_cells_only(frame)
+    assert tight.render_segments(console) == "\x1b[1;15H\x1b[1m63%\x1b[0m"
