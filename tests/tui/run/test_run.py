@@ -181,7 +181,7 @@ async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas(
         assert "2  1 2 3 4 5    adds 5" in in_flight
         assert "4  4 5 6        drops 1 2 3" in coming[-1]
         assert "4 5 6" in watch.line("target")
-        assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4 (+4)" in watch.text
+        assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4" in watch.text
         # a partition that nobody has looked at has a detail, too
         await watch.press("escape", "down", "enter")
         await watch.see()

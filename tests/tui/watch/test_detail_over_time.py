@@ -157,6 +157,13 @@ async def test_z_shows_the_last_minutes_and_keeps_that_for_the_next_partition() 
         assert screen_text(app) == whole
 
 
+async def test_a_move_that_has_just_begun_has_most_of_the_width() -> None:
+    young = await seen_at((120, 34), progress(moving(), last=observation(12)))
+    lane = line_with(young, "*1     ").split("┆")[0]
+    assert lane.count("═") > 0.6 * (len(lane) - lane.index("eu-1b"))
+    assert "begun" in young
+
+
 async def test_fewer_replicas_in_sync_than_min_isr_stand_out_without_colour() -> None:
     lanes = {
         1: Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),

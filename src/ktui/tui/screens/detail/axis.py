@@ -21,6 +21,12 @@ from ktui.tui.run_view.rows import StepRecord
 from ktui.tui.screens.watch.rule import NOW, time_axis
 from ktui.tui.screens.watch.words import RowContext, WaitingWords
 
+_SHORT_S = (
+    0.25,
+    0.375,
+    0.5,
+    0.75,
+)  # seconds of a cell while a move is young, so that it fills the width
 _LEAST_FORECAST = 6  # cells: fewer have room for no stroke worth drawing
 _FORECAST_PART = 4  # the forecast has one cell of so many, at most
 _BEGUN = Cell("│", "header")
@@ -115,7 +121,8 @@ class Axis(msgspec.Struct, frozen=True):
         seconds = subject.end_s - subject.begins_s
         seconds = max(0.0, min(seconds, math.inf if zoom is None else zoom))
         past = max(1, width - coming)
-        window = Window(subject.end_s, cell_seconds(seconds, past))
+        short = (each for each in _SHORT_S if each * (past - 1) >= seconds)
+        window = Window(subject.end_s, next(short, None) or cell_seconds(seconds, past))
         ended_at = subject.ended_at
         end_at = subject.observation.at if ended_at is None else ended_at
         return cls(window, past, coming, end_at, ended_at is None and not subject.stale)

@@ -26,7 +26,8 @@ from ktui.tui.widgets.lines import facts
 
 _BESIDE_FROM = 110
 """The width from which on the steps stand beside the events; below them otherwise."""
-_STEPS_WIDTH = 58
+_LEAST_EVENTS, _MOST_EVENTS = 50, 90  # cells of events beside the steps
+_GAP = "  "
 _LEAST_BELOW = 12  # lines for what stands below the lanes, before curves grow
 _ROWS_OF_CURVES = 1 / 6  # the part of the lines that curves get where there is room
 _NO_LANES = "Nothing is known of its replicas yet."
@@ -105,32 +106,31 @@ def _most_telling(lanes: Sequence[Line], room: int) -> tuple[list[Line], int]:
 
 def _below(subject: Subject, width: int, keys: Keys, limits: Limits | None) -> list[Content]:
     of_run = subject.of_run
-    beside = width >= _BESIDE_FROM and of_run is not None
-    left = width - _STEPS_WIDTH - 2 if beside else width
-    events = [
-        Content.styled("events, newest first", "$header"),
-        *event_lines(_events(subject), left),
-    ]
     if of_run is None:
-        return events
-    room = _STEPS_WIDTH if beside else width
-    steps = step_lines(of_run, room)
+        return _titled_events(subject, width)
+    steps = step_lines(of_run, width)
     if keys.writes and limits is not None and not of_run.track.state.ended:
-        steps += [Content(""), *cancel_lines(of_run, subject.observation, limits, room)]
-    return _side_by_side(events, steps, left) if beside else [*steps, Content(""), *events]
+        steps += [Content(""), *cancel_lines(of_run, subject.observation, limits, width)]
+    if width < _BESIDE_FROM:
+        return [*steps, Content(""), *_titled_events(subject, width)]
+    needed = max(line.cell_length for line in steps)
+    left = min(max(width - needed, _LEAST_EVENTS) - len(_GAP), _MOST_EVENTS)
+    right = (line.truncate(width - left - len(_GAP), ellipsis=True) for line in steps)
+    pairs = itertools.zip_longest(_titled_events(subject, left), right, fillvalue=Content(""))
+    return [
+        Content.assemble(event.truncate(left, ellipsis=True, pad=True), _GAP, step)
+        for event, step in pairs
+    ]
+
+
+def _titled_events(subject: Subject, width: int) -> list[Content]:
+    heading = Content.styled("events, newest first", "$header")
+    return [heading, *event_lines(_events(subject), width)]
 
 
 def _events(subject: Subject) -> Sequence[Event]:
     of_run, own = subject.of_run, subject.timeline.events
     return own if of_run is None else in_time_order(of_run.events, own)
-
-
-def _side_by_side(left: Sequence[Content], right: Sequence[Content], width: int) -> list[Content]:
-    pairs = itertools.zip_longest(left, right, fillvalue=Content(""))
-    return [
-        Content.assemble(left_line.truncate(width, ellipsis=True, pad=True), "  ", right_line)
-        for left_line, right_line in pairs
-    ]
 
 
 # ------------------------------------------------------------------ what is wrong

@@ -149,7 +149,8 @@ class Drawing:
             if cell == SIGNS[Mark.LEADER_MOVED]
         ]
         cells = captions(self.axis, [*moved, *self._boundaries])
-        return Line([], [Cell(piece.text, piece.role) for piece in cells], [])
+        back = [] if self.cursor is None else [Piece("esc: back to now", "dim")]
+        return Line([], [Cell(piece.text, piece.role) for piece in cells], back)
 
     def lanes(self) -> list[Line]:
         return [
