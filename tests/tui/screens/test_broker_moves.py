@@ -64,16 +64,9 @@ def test_brokers_below_the_list_never_take_more_than_their_width(width: int) -> 
     load = BrokerLoad(1004, 41e6, 123e6, BrokerFlow(41e6, 123e6, 41e6, 40_000_000))
     config = BrokerConfig(follower_throttle_rate=40_000_000)
     to_move = ToMove(234, 123)
-    (LogDir(1004, "/data", None, 4 * TIB, 3 * TIB),)
+    dirs = (LogDir(1004, "/data", None, 4 * TIB, 3 * TIB),)
     views = [
-        BrokerView(
-            1004,
-            BROKERS[4],
-            load,
-            (LogDir(1004, "/data", None, 4 * TIB, 3 * TIB),),
-            config,
-            to_move=to_move,
-        ),
+        BrokerView(1004, BROKERS[4], load, dirs, config, to_move=to_move),
         BrokerView(5, None, BrokerLoad(5), down_s=3_000.0),
     ]
     lines = broker_lines(views, width, 4)

@@ -79,7 +79,7 @@ def broker_lanes(
     """
     view, sides = views[chosen], next(sides for least, sides in _SIDES if room.width >= least)
     cells = room.width - sides.before - sides.after
-    window = Window(context.now_s, cell_seconds(view.past.slots * SLOT_S, cells))
+    window = Window(context.now_s, cell_seconds(view.past.seen * SLOT_S, cells))
     charts = list(_charts(view, window, cells))
     if not charts and not moves:
         return

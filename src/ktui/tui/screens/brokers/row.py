@@ -33,8 +33,13 @@ class Past(msgspec.Struct, frozen=True):
 
     flows: Flows = Flows()
     now_s: float = 0.0
-    slots: int = _LEAST_SLOTS
+    seen: int = _LEAST_SLOTS  # slots since the first flow
     top: float = 0.0
+
+    @property
+    def slots(self) -> int:
+        """The slots that graphs of a few cells show: whole minutes, so that they seldom shift."""
+        return -(-self.seen // _LEAST_SLOTS) * _LEAST_SLOTS
 
     @property
     def minutes(self) -> int:
@@ -60,11 +65,10 @@ class Past(msgspec.Struct, frozen=True):
 
 
 def past_of(flows: Flows, now_s: float) -> Past:
-    """Return the past of the brokers in whole minutes."""
-    minutes = max(1, -(-seen_slots(flows, now_s) // _LEAST_SLOTS))
+    """Return the past of the brokers, of a minute at least."""
     every = [flow for slot in flows.history for flow in slot.brokers.values()]
     top = max((rate for f in every for rate in (f.in_s, f.out_s, f.throttle) if rate), default=0.0)
-    return Past(flows, now_s, minutes * _LEAST_SLOTS, top)
+    return Past(flows, now_s, max(_LEAST_SLOTS, seen_slots(flows, now_s)), top)
 
 
 class BrokerView(msgspec.Struct, frozen=True):

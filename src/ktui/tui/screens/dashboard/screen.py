@@ -72,8 +72,8 @@ def _beside(
 
 
 def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece]]:
-    copied = flow_slots(flows, past.now_s, flow_into_all, past.slots)
-    limits = flow_slots(flows, past.now_s, throttle_of_all, past.slots)
+    copied = flow_slots(flows, past.now_s, flow_into_all, past.seen)
+    limits = flow_slots(flows, past.now_s, throttle_of_all, past.seen)
     top = float(nice_ceiling(round(max((v for v in (*copied, *limits) if v), default=0.0))))
     title = [
         Piece("copied into all brokers ", bold=True),
