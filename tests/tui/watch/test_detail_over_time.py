@@ -151,6 +151,8 @@ async def test_z_shows_the_last_minutes_and_keeps_that_for_the_next_partition() 
         await pilot.pause()
         minute = screen_text(app)
         assert "begun" not in minute
+        assert "last 1m (z)" in minute
+        assert "(z)" not in whole
         assert ":30" in line_with(minute, "role")
         await pilot.press("z")
         await pilot.pause()

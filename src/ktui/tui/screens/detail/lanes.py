@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from ktui.cluster.settings import list_includes
 from ktui.progress.rate_memory import RateMemory, RateSample
 from ktui.progress.timeline import Mark, Role, Slots, StallKind
 from ktui.tui.draw import format as figures
@@ -47,6 +46,7 @@ from ktui.tui.screens.detail.replicas import (
     ReplicaLane,
     label_columns,
     replica_lanes,
+    throttle_on_copies,
 )
 
 _NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
@@ -114,12 +114,12 @@ class Drawing:
         zoom: float | None = None,
         cursor_s: float | None = None,
     ) -> None:
-        self.subject, self._memory, self._width = subject, memory, width
+        self.subject, self._memory, self._zoom = subject, memory, zoom
         self.replicas = replica_lanes(subject)
         table = table_lines(label_columns(self.replicas, subject, width), self.replicas, "dim")
         self._labels = table
         self.left = pieces_width(table[0]) + len(_GAP)
-        self._bound = self._throttle()
+        self._bound = throttle_on_copies(subject)
         self.cursor: int | None = None
         wide, narrow = _FIGURES if width >= RACKS_FROM else _FIGURES_NARROW
         self._figures = wide if self._catching_up else narrow  # fixed, so that nothing jumps
@@ -150,7 +150,9 @@ class Drawing:
         ]
         cells = captions(self.axis, [*moved, *self._boundaries])
         back = [] if self.cursor is None else [Piece("esc: back to now", "dim")]
-        return Line([], [Cell(piece.text, piece.role) for piece in cells], back)
+        cut = self._zoom is not None and self.subject.end_s - self.subject.begins_s > self._zoom
+        zoomed = [Piece(f"last {figures.as_age(self._zoom or 0.0)} (z)", "dim")] if cut else []
+        return Line(zoomed, [Cell(piece.text, piece.role) for piece in cells], back)
 
     def lanes(self) -> list[Line]:
         return [
@@ -404,23 +406,6 @@ class Drawing:
             return None
         now = figures.as_rate(rate)
         return Curve("written", values, highest(values), figures.as_rate, now, "dim")
-
-    def _throttle(self) -> float | None:
-        """Return the bytes a second that the throttles on its copies let through, all together."""
-        state, seen = self.subject.timeline.state, self.subject.observation
-        config = seen.topic_configs.get(state.tp.topic)
-        adding = [each.broker for each in self.replicas if each.lane.role is Role.ADDING]
-        if config is None or not adding:
-            return None
-        rates = []
-        for broker in adding:
-            known = seen.broker_configs.get(broker)
-            rate = None if known is None else known.follower_throttle_rate
-            listed = config.follower_throttled_replicas
-            if rate is None or not list_includes(listed, state.tp.partition, broker):
-                return None
-            rates.append(rate)
-        return float(sum(rates))
 
     def _curve_lines(self, curve: Curve, height: int) -> list[Line]:
         levels = [level(value, curve.top, height) for value in curve.values]

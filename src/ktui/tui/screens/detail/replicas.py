@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from ktui.cluster.settings import list_includes
 from ktui.columns import Column
 from ktui.progress.timeline import Lane, Role
 from ktui.tui.draw.cells import Piece, cut_pieces
@@ -114,3 +115,20 @@ def _place(heading: str, most: int, name: Callable[[int], str]) -> RowColumn:
         return cut_pieces([text], min(most, cell_len(text.text)))
 
     return Column(heading=heading, cell=cell)
+
+
+def throttle_on_copies(subject: Subject) -> float | None:
+    """Return the bytes a second that throttles let all its copies through; None without any."""
+    state, seen = subject.timeline.state, subject.observation
+    config = seen.topic_configs.get(state.tp.topic)
+    if config is None or not state.adding:
+        return None
+    rates = []
+    for broker in state.adding:
+        known = seen.broker_configs.get(broker)
+        rate = None if known is None else known.follower_throttle_rate
+        listed = config.follower_throttled_replicas
+        if rate is None or not list_includes(listed, state.tp.partition, broker):
+            return None
+        rates.append(rate)
+    return float(sum(rates))
