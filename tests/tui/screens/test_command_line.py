@@ -397,7 +397,7 @@ async def test_the_trouble_line_names_the_mapped_keys(tmp_path: Path) -> None:
 
 
 async def test_the_line_of_folded_partitions_names_the_mapped_key(tmp_path: Path) -> None:
-    names = [f"a-{number}" for number in range(16)]
+    names = [f"a-{number}" for number in range(60)]  # rows that fit are not folded
     async with watching_run(
         a_quiet_cluster(*names), tmp_path, moved(*names), keymap=KEYMAP
     ) as watch:
