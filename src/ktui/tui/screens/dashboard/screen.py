@@ -34,7 +34,7 @@ from ktui.tui.screens.watch.words import RowContext, build_row_context
 from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.lines import set_text
+from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 130  # from this width on the chart and the brokers stand side by side
@@ -128,7 +128,6 @@ class DashboardScreen(Screen[None]):
     CSS = """
     DashboardScreen {
         background: $background;
-        & > #dashboard-summary { height: auto; }
         & > #dashboard-legend { height: 2; text-wrap: nowrap; }
         & > PartitionMap { height: 1fr; }
         & > #dashboard-cell { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -148,7 +147,7 @@ class DashboardScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield StatusHeader()
         yield RunBanner()
-        yield Static(id="dashboard-summary", markup=False)
+        yield Lines(id="dashboard-summary")
         yield Static(id="dashboard-legend", markup=False)
         yield PartitionMap()
         yield Static(id="dashboard-cell", markup=False)
@@ -193,7 +192,7 @@ class DashboardScreen(Screen[None]):
         room = Size(self.size.width, height)
         views = views_now(app).values()
         lines = summary_lines(app.progress.flows, views, room, stale=stale)
-        set_text(self.query_one("#dashboard-summary", Static), Content("\n").join(lines))
+        self.query_one(Lines).show(lines)
 
     @on(PartitionMap.Walked)
     def _draw_cell(self) -> None:
