@@ -330,8 +330,8 @@ SITUATIONS = (
     ),
     Situation(
         "two-runs", _two_runs,
-        ("run drain-orders  RUNNING", "3 moves of run drain-clicks", "about "),
-        helps=("c cancel", "p pause"),
+        ("run drain-orders  RUNNING", "▶ also:  run drain-clicks RUNNING 0/18 done", "about "),
+        helps=("ctrl+r shows it", "c cancel", "p pause"),
     ),
     Situation(
         "denied", _denied,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ktui.execution.journal.commands import CancelMoves, Command, Continue, SetLimits
@@ -231,9 +232,9 @@ async def test_a_line_names_the_run_that_lives_while_the_shown_one_has_ended(
     async with one_ended_and_another_lives(tmp_path, size) as watch:
         assert watch.app.attached is not None
         assert watch.app.attached.name == NAME
-        line = watch.line("▶ now:")
+        line = watch.line("▶ also:")
         assert "run night RUNNING 0/2" in line
-        assert line.rstrip().endswith("r attaches")
+        assert line.rstrip().endswith("ctrl+r shows it")
         assert f"{NAME} ENDED" in watch.text
 
 
@@ -249,13 +250,26 @@ async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them(tmp_path
 
 
 @pytest.mark.parametrize("key", ["p", "P", "t", "l", "c"])
-async def test_keys_of_a_run_that_has_ended_point_to_the_one_that_lives(
-    tmp_path: Path, key: str
-) -> None:
+async def test_keys_on_the_row_of_another_run_point_to_that_run(tmp_path: Path, key: str) -> None:
     async with one_ended_and_another_lives(tmp_path) as watch:
         await watch.press(key)
         assert isinstance(watch.app.screen, WatchScreen)
-        words = "Run drain-3 has ended; run night is running. Press r, and ↵ to attach the view."
+        assert "a-0 belongs to run night: press ctrl+r to show that run" in watch.text
+
+
+@pytest.mark.parametrize("key", ["p", "t", "c"])
+async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(
+    tmp_path: Path, key: str
+) -> None:
+    ended, (live,) = moved("a-0", "c-0"), moved("a-0", target=THERE).items()
+    async with watching_run(
+        a_quiet_cluster("a-0", "c-0"), tmp_path, ended, Limits(partitions=2), size=LARGE
+    ) as watch:
+        await watch.pass_until("ENDED")
+        await watch.engines.start(a_new_run(dict([live]), Limits(), "night"))
+        await watch.pass_until("run night")
+        await watch.press("end", key)
+        words = "Run drain-3 has ended; run night is running. Press ctrl+r to show it."
         assert words in watch.text
 
 
@@ -266,9 +280,53 @@ async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys(tmp_pa
         await watch.press("home", "enter")
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "night")
         await watch.see()
-        assert "▶ now:" not in watch.text
+        assert "▶ also:" not in watch.text
         await watch.press("p")
         assert "Pause run night?" in watch.text
+
+
+async def test_a_key_goes_from_run_to_run_and_the_line_names_those_not_shown(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", "c-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=SMALL) as watch:
+        for topic, name in (("b-0", "eve"), ("c-0", "owl")):
+            beside = a_new_run(moved(topic), Limits(), name)
+            await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        await watch.pass_until("run owl RUNNING 0/1")
+        assert f"run {NAME}  RUNNING" in watch.text
+        for shown, others in (
+            ("eve", (NAME, "owl")), ("owl", (NAME, "eve")), (NAME, ("eve", "owl"))
+        ):  # fmt: skip
+            await watch.press("ctrl+r")
+            await watch.pass_until(f"run {shown}  RUNNING")
+            await watch.pass_until("▶ also:")
+            line = watch.line("▶ also:")
+            assert all(f"run {other} RUNNING 0/1 done" in line for other in others)
+            assert f"run {shown}" not in line
+            assert line.rstrip().endswith("ctrl+r next")
+
+
+async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=LARGE) as watch:
+        beside = a_new_run(moved("b-0"), Limits(), "night")
+        await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        await watch.press("v")
+        await watch.pass_until("run night")
+        for _ in range(6):
+            await watch.see()
+        assert "run night" in watch.row("b-0")
+        assert "foreign" not in watch.text
+        await watch.press("end")
+        for key in ("c", "p", "t"):
+            await watch.press(key)
+            assert "b-0" in watch.text
+            assert "press ctrl+r to show that run" in watch.text
+        await watch.press("ctrl+r")
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "night")
 
 
 async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
@@ -276,7 +334,7 @@ async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
         await watch.engines.aclose()
         await watch.pass_until("run night WAITING FOR RESUME")
         await watch.press("p")
-        assert "run night waits for resume. Press r" in watch.text
+        assert "a-0 belongs to run night: press ctrl+r" in watch.text
         await watch.pass_time(5.0)
         assert "run night" in watch.row("a-0")
 
@@ -285,7 +343,7 @@ async def test_the_line_goes_with_the_last_run_that_has_not_ended(tmp_path: Path
     async with one_ended_and_another_lives(tmp_path) as watch:
         for _ in range(60):
             await watch.see()
-        assert "▶ now:" not in watch.text
+        assert "▶ also:" not in watch.text
         assert "night" not in watch.row("a-0")
         assert "✓ drain-3 ENDED" in watch.text
 

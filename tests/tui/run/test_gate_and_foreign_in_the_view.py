@@ -166,7 +166,7 @@ async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign
         while watch.cursor != "b-0":
             await watch.press("down")
         await watch.press("X")
-        words = "b-0: Run other is reassigning it: show that run with r, and call it off there"
+        words = "b-0: Run other is reassigning it: press ctrl+r to show that run, and call it"
         await watch.say(words)
         assert known(watch, "b-0").adding
 
@@ -176,8 +176,10 @@ async def test_another_run_is_called_by_its_name_and_not_someone_else(tmp_path: 
     async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), ONE_BY_ONE) as watch:
         beside = a_new_run(moved("b-0", target=ELSEWHERE_TOO), Limits(), "other")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
-        await watch.pass_until("run other is reassigning it")
-        assert "foreign" in watch.line("b-0")
+        await watch.pass_until("▶ also:  run other RUNNING 0/1 done")
+        assert "moving" in watch.row("b-0")
+        assert "run other" in watch.row("b-0")
+        assert "foreign" not in watch.row("b-0")
         await watch.do(*map(layout.Kill, ELSEWHERE_TOO))
         await watch.pass_until("1 STALLED of run other (r)", most_s=120)
         assert "STALLED, foreign" not in watch.text

@@ -217,7 +217,7 @@ class KtuiApp(App[None], Services):
         )  # fmt: skip
         self.action_show_runs, self.action_show_insights = runs.show_runs, runs.show_insights
         self.action_cancel, self.action_cancel_foreign = cancels.cancel, cancels.cancel_foreign
-        self.action_open_gate = cancels.open_gate
+        self.action_open_gate, self.action_next_run = cancels.open_gate, run.show_next_run
 
     def _use_themes(self) -> None:
         for each in self._themes.themes.values():

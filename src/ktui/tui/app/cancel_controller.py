@@ -60,7 +60,8 @@ class CancelController(Controller):
             hint = messages.foreign_hint(self._run.mover(foreign.tp))
             self.warn(f"{foreign.tp} is not in run {attached.name}. {hint}")
         elif elsewhere := self._run.elsewhere:
-            self.warn(f"{elsewhere} {messages.ROLLS_BACK.format(attached.name)}")
+            back = messages.ROLLS_BACK.format(attached.name) if attached.run.ended else ""
+            self.warn(f"{elsewhere} {back}".rstrip())
         else:
             await self.open_dialog(attached, _usual_action(attached))
 

@@ -17,7 +17,7 @@ from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import Movers, OtherRun, OtherRuns
 from ktui.execution.host.client import RunClient, undo_last, write_note
 from ktui.execution.host.launch import rewrite_rollback
-from ktui.execution.host.state_dir import RunDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
 from ktui.execution.run.tool_plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
@@ -32,7 +32,7 @@ from ktui.tui.run_view.cancel_choice import foreign_moves
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.widgets.services import RunActs, ShowsRun, services
+from ktui.tui.widgets.services import RunActs, ShowsPartition, ShowsRun, services
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
@@ -55,8 +55,10 @@ class RunController(Controller, RunActs):
         """Events of the cluster, the changes of the run by then, and all events merged."""
         self._others: OtherRuns | None = None
         self._others_read_s = -_OTHERS_EVERY_S
+        self._foreign_read: set[TopicPartition] = set()
+        """The foreign moves by the last read, which has found which of them are of other runs."""
         self.others: Sequence[OtherRun] = ()
-        """Once the run has ended: those of its cluster that live or wait, the live ones first."""
+        """The other runs of its cluster that live or wait, the live ones first."""
         self._commands: dict[int, str] = {}
 
     @property
@@ -158,17 +160,17 @@ class RunController(Controller, RunActs):
 
     def _find_movers(self, attached: AttachedRun) -> None:
         now_s, started = self._clock.monotonic(), attached.run.started
-        if not self.foreign and not attached.run.ended:
-            attached.rows.movers = {}
-        elif started is not None and now_s - self._others_read_s >= _OTHERS_EVERY_S:
-            self._others_read_s = now_s
+        foreign = {move.tp for move in self.foreign}
+        due = now_s - self._others_read_s >= _OTHERS_EVERY_S
+        if started is not None and (due or foreign - self._foreign_read):
+            self._others_read_s, self._foreign_read = now_s, foreign
             if self._others is None:
                 self._others = OtherRuns.beside(attached.folder, started.cluster_id)
             self.later(self._read_others(attached, self._others), "movers")
 
     async def _read_others(self, attached: AttachedRun, others: OtherRuns) -> None:
         movers = await asyncio.to_thread(others.movers)
-        alive = await asyncio.to_thread(others.alive) if attached.run.ended else ()
+        alive = await asyncio.to_thread(others.alive)
         if attached is not self.attached:
             return
         touched = attached.rows.take_others(alive)
@@ -188,6 +190,28 @@ class RunController(Controller, RunActs):
 
     def mover(self, tp: TopicPartition) -> str | None:
         return self.movers.get(tp)
+
+    @property
+    def other_under_cursor(self) -> str:
+        """The other run that moves the partition under the cursor; empty where none does."""
+        shows = isinstance(self._app.screen, ShowsPartition)
+        selected = self._app.selected if shows else None
+        return "" if selected is None else self.mover(selected) or ""
+
+    @property
+    def next_other(self) -> OtherRun | None:
+        """The run that the next key shows: that of the row under the cursor, else by name."""
+        here, name = self.other_under_cursor, "" if self.attached is None else self.attached.name
+        in_turn = sorted(self.others, key=lambda each: (each.name != here, each.name <= name))
+        return next(iter(in_turn), None)
+
+    def show_next_run(self) -> None:
+        following = self.next_other
+        if self.attached is None or following is None:
+            self.warn(messages.NO_RUN if self.attached is None else messages.NO_OTHER_RUN)
+            return
+        folder = StateDir(self.attached.folder.path.parent.parent).run(following.name)
+        self._app.attach_to(folder)
 
     def merge_events(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         if self.attached is None:
@@ -254,22 +278,33 @@ class RunController(Controller, RunActs):
             return messages.NO_RUN
         status = self.attached.status
         unchangeable = None if without_engine else messages.why_unchangeable(status)
-        if unchangeable and (elsewhere := self.elsewhere):
-            unchangeable = elsewhere
-        return self._app.forbidden or unchangeable
+        return self._app.forbidden or (unchangeable and self.elsewhere) or unchangeable
 
     @property
     def elsewhere(self) -> str:
-        attached = self.attached
-        if attached is None or not attached.run.ended or not self.others:
+        """Where keys of the run would have to act instead; empty where they act on the shown one.
+
+        They would on the row of another run, and on any once the shown run has ended.
+        """
+        attached, here = self.attached, self.other_under_cursor
+        if attached is None or not self.others:
             return ""
-        return messages.look_at_others(attached.name, self.others)
+        if here and not self._app.marked:
+            return messages.belongs_to(self._app.selected, here)
+        return messages.look_at_others(attached.name, self.others) if attached.run.ended else ""
 
     def may_change(self) -> AttachedRun | None:
         if (problem := self.why_not()) is not None:
             self.warn(problem)
             return None
         return self.attached
+
+    def _may_change_here(self) -> AttachedRun | None:
+        """As for a key, which is about the row under the cursor."""
+        if self._app.forbidden is None and self.elsewhere:
+            self.warn(self.elsewhere)
+            return None
+        return self.may_change()
 
     async def show_limits(self) -> None:
         await self._open(LimitsScreen(write=self._app.forbidden is None))
@@ -305,7 +340,7 @@ class RunController(Controller, RunActs):
         screen.show_run(self.attached, set())
 
     def pause(self) -> None:
-        attached = self.may_change()
+        attached = self._may_change_here()
         if attached is not None:
             self.confirm_pause(Continue() if attached.run.pauses.whole else Pause())
 
@@ -342,7 +377,7 @@ class RunController(Controller, RunActs):
             self._app.notify("noted among the events of the run", title="note")
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
-        attached = self.may_change()
+        attached = self._may_change_here()
         if attached is None:
             return
         run = attached.run

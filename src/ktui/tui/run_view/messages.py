@@ -13,6 +13,7 @@ from ktui.tui.run_view.attached import RunStatus
 
 READ_ONLY = "This view is read-only; open it with ktui watch --write to make changes."
 NO_RUN = "No run is attached. r lists the runs, n starts a plan."
+NO_OTHER_RUN = "No other run of this cluster lives or waits for resume. r lists all runs."
 NO_ENGINES = "Nothing can be started from here."
 NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's own moves, press c."
 NOT_ON_BROKER = "Run {} has no partition that holds, gains or loses a replica on broker {}."
@@ -36,7 +37,7 @@ GATE_SHUT = (
 def look_at_others(ended: str, others: Sequence[OtherRun]) -> str:
     """Return that a run has ended, and how to get to those that have not."""
     named = join_some([f"run {each.name} {each.state.words}" for each in others], most=4)
-    return f"Run {ended} has ended; {named}. Press r, and ↵ to attach the view."
+    return f"Run {ended} has ended; {named}. Press ctrl+r to show it."
 
 
 def foreign_words(mover: str | None) -> str:
@@ -48,7 +49,12 @@ def foreign_hint(mover: str | None) -> str:
     """Return who reassigns a partition, and the key that calls it off."""
     if mover is None:
         return "Someone else is reassigning it: press X to cancel that."
-    return f"Run {mover} is reassigning it: show that run with r, and call it off there with c."
+    return f"Run {mover} is reassigning it: press ctrl+r to show that run, and call it off with c."
+
+
+def belongs_to(tp: TopicPartition | None, run: str) -> str:
+    """Return whose partition is under the cursor, and the key to that run."""
+    return f"{tp} belongs to run {run}: press ctrl+r to show that run, then this key again."
 
 
 def beside_live_run(live: str, attached: str) -> str:

@@ -187,7 +187,7 @@ class RunRows:
         self.just_over: frozenset[TopicPartition] = frozenset()
         self.movers: Movers = {}
         self.elsewhere: Mapping[TopicPartition, MovedElsewhere] = {}
-        """Once this run has ended: the partitions that another one has under way."""
+        """The partitions that another run has under way, and this one has not."""
         self.waits: Waits | None = None
         self.steps_begun = 0
         self.all_left = 0  # steps yet to begin if all goes well, as of each partition's last change
@@ -272,9 +272,14 @@ class RunRows:
             tp: MovedElsewhere(other.name, state)
             for other in others
             for tp, state in other.states.items()
+            if not self._has_in_hand(tp)
         }
         every = before.keys() | self.elsewhere.keys()
         return {tp for tp in every if before.get(tp) != self.elsewhere.get(tp)}
+
+    def _has_in_hand(self, tp: TopicPartition) -> bool:
+        track = self.track(tp)
+        return not (track is None or self.run.ended or track.state is State.FOREIGN)
 
     def track(self, tp: TopicPartition) -> Track | None:
         return self.run.tracks.get(tp)

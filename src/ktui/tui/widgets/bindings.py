@@ -46,6 +46,11 @@ RUN_BINDINGS: list[Binding] = [
     bind("p", "pause", "pause", "Pause the run: nothing new is submitted; or let it go on"),
     bind("c", "cancel", "cancel", "Stop, roll back or trim partitions of the run, or pause them"),
     bind("r", "show_runs", "runs", "Show all runs: attach to one, or resume it"),
+    bind(
+        "ctrl+r", "next_run", "next run",
+        "Show the next run of this cluster that lives or waits, or that of the row",
+        key_display="ctrl+r",
+    ),
 ]  # fmt: skip
 APP_BINDINGS: list[Binding] = [
     *RUN_BINDINGS,

@@ -255,8 +255,10 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
 
 
 def _of_runs(status: Status) -> Iterator[str]:
+    named = {each.name for each in status.others}  # the line of other runs has these
     for run, count in sorted(status.foreign_of_runs.items()):
-        yield f"{figures.as_count(count, 'move')} of run {run}"
+        if run not in named:
+            yield f"{figures.as_count(count, 'move')} of run {run}"
 
 
 def _beside(status: Status) -> Iterator[str]:

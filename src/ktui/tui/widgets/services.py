@@ -50,7 +50,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     run: RunStatus | None = None
     others: Sequence[OtherRun] = ()
-    """Once that run has ended: the runs of its cluster that live or wait, the live ones first."""
+    """The other runs of its cluster that live or wait, the live ones first."""
     foreign: int = 0  # partitions being reassigned that are none of that run's steps in flight
     foreign_of_runs: Mapping[str, int] = {}
     """Those of them that other runs of the state directory have begun, by run."""

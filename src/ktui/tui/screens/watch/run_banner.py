@@ -110,15 +110,13 @@ _NOTHING_ABOVE = ShownAbove()
 
 
 class RunBanner(Widget):
-    """Draws a `RunStatus`; takes no room while there is none.
-
-    Once that run has ended, its place is for those that have not.
-    """
+    """Draws a `RunStatus`, and names the other runs; takes no room while there is none."""
 
     DEFAULT_CSS = """
     RunBanner { height: 2; background: $background; display: none; }
     RunBanner.-shown { display: block; }
     RunBanner.-others { display: block; height: 1; }
+    RunBanner.-shown.-others { height: 3; }
     """
 
     def __init__(self) -> None:
@@ -137,7 +135,7 @@ class RunBanner(Widget):
             self._status, self._stale, self._above, self._others = status, stale, above, others
             shown = status is not None and not _is_chip(status)
             self.set_class(shown, "-shown")
-            self.set_class(bool(others) and not shown, "-others")
+            self.set_class(bool(others), "-others")
             self.refresh()
 
     def render(self) -> Content:
@@ -147,15 +145,14 @@ class RunBanner(Widget):
         seen = services(self).cluster_status()
         if seen is None:
             return Content("")
-        if _is_chip(self._status):
-            key = key_names(self.screen).get("show_runs", "")
-            others = others_line(self._others, key, width)
-            return content(faded(others) if self._stale else others)
-        first = first_line(self._status, seen.now, width, self._above)
-        second = second_line(self._status, width)
-        if self._stale:
-            first, second = faded(first), faded(second)
-        return Content("\n").join([content(first), content(second)])
+        lines = []
+        if not _is_chip(self._status):
+            lines = [first_line(self._status, seen.now, width, self._above)]
+            lines.append(second_line(self._status, width))
+        if self._others:
+            key = key_names(self.screen).get("next_run", "")
+            lines.append(others_line(self._others, key, width))
+        return Content("\n").join(content(faded(each) if self._stale else each) for each in lines)
 
 
 def _is_chip(status: RunStatus) -> bool:
@@ -180,17 +177,18 @@ def second_line(status: RunStatus, width: int = _WIDE) -> list[Piece]:
 
 
 def others_line(others: Sequence[OtherRun], key: str, width: int = _WIDE) -> list[Piece]:
-    """Name the runs that live or wait while the one shown has ended, with the key to them."""
-    parts = [part("▶ now:", "moving", bold=True)]
+    """Name the other runs of the cluster that live or wait, with the key to them."""
+    parts = [part("▶ also:", "moving", bold=True)]
     for each in others:
         word, role = _STATES[each.state]
         pieces = [Piece("run ", "dim"), Piece(each.name, bold=True), Piece(f" {word}", role)]
         parts.append(HeaderPart(tuple(pieces)))
-        parts.append(part(f"{each.done:,}/{each.partitions:,}", rank=1, gap=1))
+        parts.append(part(f"{each.done:,}/{each.partitions:,} done", rank=1, gap=1))
         if each.stalled:
             parts.append(part(f"{each.stalled:,} STALLED", "stalled", bold=True, gap=1))
-    attach = HeaderPart((Piece(key, "moving", bold=True), Piece(" attaches", "dim")))
-    return line(parts, attach if key else _NONE, width)
+    words = " shows it" if len(others) == 1 else " next"
+    to_it = HeaderPart((Piece(key, "moving", bold=True), Piece(words, "dim")))
+    return line(parts, to_it if key else _NONE, width)
 
 
 def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[HeaderPart]:
