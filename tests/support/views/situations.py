@@ -87,7 +87,7 @@ def drain(*topics: str) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 @asynccontextmanager
-async def _draining(
+async def draining(
     folder: Path, seconds: float, *, throttle: str = "40MB/s"
 ) -> AsyncIterator[RunWatched]:
     """Drain broker 3 for some seconds, in a view attached to the run."""
@@ -112,14 +112,14 @@ async def _rest(watch: Watching) -> None:
 
 @asynccontextmanager
 async def _drain(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 160) as watch:
+    async with draining(folder, 160) as watch:
         await _rest(watch)
         yield watch.pilot
 
 
 @asynccontextmanager
 async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 100) as watch:
+    async with draining(folder, 100) as watch:
         await watch.do(layout.Kill(SPARE))
         await watch.pass_time(90)
         await _rest(watch)
@@ -128,7 +128,7 @@ async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 @asynccontextmanager
 async def _throttle_too_low(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 150, throttle="1MB/s") as watch:
+    async with draining(folder, 150, throttle="1MB/s") as watch:
         await _rest(watch)
         yield watch.pilot
 
@@ -171,7 +171,7 @@ def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
 
     @asynccontextmanager
     async def enter(folder: Path) -> AsyncIterator[Pilot[None]]:
-        async with _draining(folder, seconds) as watch:
+        async with draining(folder, seconds) as watch:
             if dead:
                 await watch.do(layout.Kill(SPARE))
                 await watch.pass_time(90)
@@ -186,7 +186,7 @@ def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
 
 @asynccontextmanager
 async def _engine_killed(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 160) as watch:
+    async with draining(folder, 160) as watch:
         await watch.engines.aclose()
         await watch.pass_time(20)
         await _rest(watch)
@@ -211,7 +211,7 @@ async def _ended_and_foreign_stall(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 @asynccontextmanager
 async def _cluster_gone(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 160) as watch:
+    async with draining(folder, 160) as watch:
         await watch.lose()
         await watch.pass_time(41)
         await _rest(watch)
@@ -220,7 +220,7 @@ async def _cluster_gone(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 @asynccontextmanager
 async def _rollback_of_everything(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _draining(folder, 200) as watch:
+    async with draining(folder, 200) as watch:
         await watch.press("c", "up", "right")  # the whole run, rolled back
         await watch.see()
         await _rest(watch)

@@ -359,7 +359,7 @@ async def test_a_match_far_below_comes_into_view_and_one_that_is_not_there_is_re
 KEYMAP = {
     "app.brokers": "B,f5",
     "app.help": "h",
-    "app.resume": "ctrl+r",
+    "app.resume": "ctrl+e",
     "app.cancel": "exclamation_mark",
     "watch.unfold": "w",
 }
@@ -392,8 +392,8 @@ async def test_the_trouble_line_names_the_mapped_keys(tmp_path: Path) -> None:
     async with watching_run(cluster, tmp_path, moved("a-0"), keymap=KEYMAP) as watch:
         await watch.engines.aclose()
         await watch.see()
-        assert "(ctrl+r resume, ! call off)" in watch.lines[1]
-        assert watch.lines[-1].strip().startswith("ctrl+r resume · ! call off   ")
+        assert "(ctrl+e resume, ! call off)" in watch.lines[1]
+        assert watch.lines[-1].strip().startswith("ctrl+e resume · ! call off   ")
 
 
 async def test_the_line_of_folded_partitions_names_the_mapped_key(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
@@ -22,7 +22,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind, Timeline
+from ktui.progress.timeline import Cause, Lane, Mark, Phase, Role, Stall, StallKind, Timeline
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.dashboard.model import MAP_CELLS, map_state
@@ -49,7 +49,7 @@ from ktui.tui.screens.watch.row_model import Arrangement, RowChange
 from ktui.tui.screens.watch.words import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
-from support.views.screens import BEGAN, BEGAN_S, timeline
+from support.views.screens import BEGAN, BEGAN_S, history, timeline
 
 STEP = StepBegun(
     topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
@@ -134,6 +134,24 @@ def _in_a_run(state: State, why: str) -> RowContext:
     run.fold(entries)
     rows.apply_entries(entries)
     return RowContext(BEGAN_S + 60, run=rows)
+
+
+@pytest.mark.parametrize(
+    ("state", "calm"),
+    [(State.DONE, True), (State.ROLLED_BACK, True), (State.FAILED, False), (State.READY, False)],
+)
+def test_a_dead_broker_is_red_only_where_a_hand_is_needed(
+    state: State,
+    calm: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    alive = PartitionState(tp("a-0"), None, (4, 2, 3), (2, 3), 2, 7, (), (), (4,))
+    marks = history((Mark.IN_SYNC, 7), (Mark.OUT_OF_SYNC, 8))
+    seen = timeline(tp("a-0"), state=alive, phase=Phase.DONE, lanes={}, recent=marks)
+    pieces = row_pieces(seen, layout(120, Extents()), _in_a_run(state, ""))
+    drawn = {piece.text.strip("░"): piece.role for piece in pieces if piece.text in (">4!", "4!")}
+    assert [*drawn.values()] == ["dim" if calm else "out-of-sync"]
+    strokes = {piece.role for piece in pieces if set(piece.text) == {"░"}}
+    assert strokes == ({"dim"} if calm else {"out-of-sync"})
 
 
 def test_a_wide_row_has_the_replicas_that_the_partition_is_to_have_in_the_end() -> None:

@@ -19,7 +19,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import HeldBroker, RateChosen, RateHeld
 from ktui.execution.run.options import Schedule
-from ktui.execution.run.states import State
+from ktui.execution.run.states import Stage, State, count_stages
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.summary import Inflow
@@ -29,7 +29,7 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.poll import STALE_S, StaleThrottles
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
-from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line
+from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line, stage_bar
 from support.cli.throttle_sandbox import a_run, all_over, run_of, throttled
 from support.simulated.observations import T0, a_move, a_partition, an_observation
 from support.views.screens import BEGAN
@@ -89,7 +89,8 @@ def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
 
 def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
     counts = {State.DONE: 214, State.BLOCKED: 4}
-    status = msgspec.structs.replace(STATUS, counts=counts, time_left=None)
+    stages = count_stages(counts, 0)
+    status = msgspec.structs.replace(STATUS, counts=counts, stages=stages, time_left=None)
     line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
     assert "4 blocked" in line
     assert "47%  time left unknown" in line
@@ -139,8 +140,9 @@ def test_stalls_that_the_line_of_troubles_counts_are_not_counted_again(
     above: int,
     shown: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    status = msgspec.structs.replace(STATUS, counts={State.STALLED: 2})
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, ShownAbove(above)))
+    status = msgspec.structs.replace(STATUS, stages={Stage.STALLED: 2})
+    seen = ShownAbove({Stage.STALLED: above})
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, seen))
     assert ("2 STALLED" in line) is shown
 
 
@@ -163,8 +165,8 @@ def test_what_was_stopped_before_it_began_is_not_called_stopped() -> None:
 
 def test_no_failure_takes_no_room() -> None:
     assert "failed" not in banner_line(200)
-    failed = msgspec.structs.replace(STATUS, counts={State.DONE: 2, State.FAILED: 1})
-    assert "failed 1" in "".join(piece.text for piece in first_line(failed, BEGAN, 80))
+    failed = msgspec.structs.replace(STATUS, stages={Stage.DONE: 2, Stage.FAILED: 1})
+    assert "1 failed" in "".join(piece.text for piece in first_line(failed, BEGAN, 80))
 
 
 @pytest.mark.parametrize(
@@ -410,3 +412,24 @@ def test_a_throttle_is_reported_only_a_while_after_a_broker_has_caught_up_under_
 
     leftovers.note(recovering("*", "*", isr=(1, 2, 3), at_s=STALE_S + 1), {})
     assert leftovers.count == 8
+
+
+@pytest.mark.parametrize(
+    ("counts", "bar"),
+    [
+        ({State.QUEUED: 40}, "·" * 20),
+        ({State.DONE: 20, State.ADDING: 4, State.QUEUED: 16}, "█" * 10 + "▒" * 2 + "·" * 8),
+        ({State.DONE: 9_990, State.STALLED: 1, State.QUEUED: 9}, "█" * 18 + "!·"),
+        (
+            {State.ROLLED_BACK: 10, State.ROLLING_BACK: 20, State.QUEUED: 10},
+            "↩" * 5 + "<" * 10 + "·" * 5,
+        ),
+    ],
+)
+def test_the_bar_has_the_share_of_each_state_and_a_cell_for_the_least_trouble(
+    counts: dict[State, int], bar: str
+) -> None:
+    status = msgspec.structs.replace(
+        STATUS, partitions=sum(counts.values()), counts=counts, stages=count_stages(counts, 0)
+    )
+    assert "".join(piece.text for piece in stage_bar(status, 20)) == bar

@@ -112,7 +112,10 @@ def counts_text(progress: RunProgress) -> str:
 def _how(progress: RunProgress) -> str:
     """How partitions are called off, which matters: " (2 stopped, 1 rolling back)"."""
     states = [state for state, stage in STAGES.items() if stage is Stage.CALLED_OFF]
-    counts = [(n, state.words) for state in states if (n := progress.counts.get(state, 0))]
+    told = {state.words: progress.counts.get(state, 0) for state in states}
+    told[State.STOPPED.words] -= progress.not_started
+    told["not started"] = progress.not_started
+    counts = [(n, words) for words, n in told.items() if n]
     if len(counts) == 1:
         return f" ({counts[0][1]})"
     return f" ({', '.join(f'{n:,} {words}' for n, words in counts)})"

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.states import CancelKind
+from ktui.execution.run.states import CancelKind, Stage
 from ktui.progress.row import MOMENTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
@@ -62,6 +62,25 @@ CANCEL_SIGNS: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
         CancelKind.ROLLBACK: Cell("↩", "next-leader"),
     }
 )
+
+STAGE_CELLS: Final[Mapping[Stage, Cell]] = MappingProxyType(
+    {
+        Stage.STALLED: Cell("!", "stalled"),
+        Stage.FAILED: Cell("F", "stalled"),
+        Stage.BLOCKED: Cell("■", "falling-behind"),
+        Stage.HELD_UP: Cell("□", "falling-behind"),
+        Stage.BEHIND: Cell("▽", "falling-behind"),
+        Stage.FOREIGN: Cell("◇", "foreign"),
+        Stage.LEFT_OUT: Cell("◇", "foreign"),
+        Stage.CALLED_OFF: Cell("<", "cancelled"),
+        Stage.COPYING: Cell("▒", "moving"),
+        Stage.READY: Cell("▙", "in-sync"),
+        Stage.WAITING: Cell(":", "waiting"),
+        Stage.QUEUED: Cell("·", "waiting"),
+        Stage.DONE: Cell("█", "in-sync"),
+    }
+)
+"""The sign of a partition of a run, on the map and in the bar of the header."""
 
 
 class Piece(NamedTuple):

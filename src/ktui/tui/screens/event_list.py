@@ -49,8 +49,9 @@ _SENTENCES: tuple[tuple[str, Topic, str], ...] = (
     (r"changed elsewhere\b", Topic.STEP, "changed elsewhere"),
     (r"adding replica caught up", Topic.STEP, "caught up"),
     (r"retiring broker \d+ left the ISR", Topic.STEP, "retired"),
-    (r"replicas changed from", Topic.STEP, "changed between two polls"),
-    (r"(done|stopped|rolled back)\b", Topic.STEP, "ended"),
+    (r"replicas changed from", Topic.STEP, "list{s} of replicas changed"),
+    (r"done\b", Topic.STEP, "done"),
+    (r"(stopped|rolled back)\b", Topic.STEP, "ended"),
     (r"(stopping|rolling back)\b", Topic.STEP, "called off"),
     (r"(the (alter|election|cancel)|Kafka accepted)\b", Topic.STEP, "answer{s}"),
     (r"limits: ", Topic.SETTING, "change{s} of limits"),
@@ -87,6 +88,12 @@ _SENTENCES: tuple[tuple[str, Topic, str], ...] = (
 _KINDS = tuple(EventKind(topic, words) for _, topic, words in _SENTENCES)
 _OTHER = EventKind(Topic.OTHER)
 BROKER_DOWN = next(kind for kind in _KINDS if kind.words == "broker{s} down")
+_OUTCOMES = frozenset(
+    kind
+    for kind in _KINDS
+    if kind.words in ("done", "ended", "completed", "fully replicated again", "broker{s} back")
+)
+"""What was wanted and has come about."""
 _BEGINNING = re.compile(
     r"(?:run [^\s:]+: )?(?:" + "|".join(f"(?P<k{i}>{s[0]})" for i, s in enumerate(_SENTENCES)) + ")"
 )
@@ -104,6 +111,22 @@ def _kind(what: str) -> EventKind:
         return _OTHER
     named = next(name for name, found in match.groupdict().items() if found is not None)
     return _KINDS[int(named[1:])]
+
+
+class Tone(enum.Enum):
+    """How loud an event is that is no trouble."""
+
+    SETTING = enum.auto()
+    NEWS = enum.auto()
+    OUTCOME = enum.auto()
+
+
+def _tone(events: Sequence[Event]) -> Tone:
+    kinds = {event_kind(event) for event in events}
+    if kinds & _OUTCOMES:
+        return Tone.OUTCOME
+    quiet = all(kind.topic is Topic.SETTING for kind in kinds)
+    return Tone.SETTING if quiet else Tone.NEWS
 
 
 class EventChoice(enum.StrEnum):
@@ -244,7 +267,7 @@ def group_words(events: Sequence[Event]) -> str:
         kind = event_kind(event)
         worst[kind] = max(worst.get(kind, 0), event.severity)
     counts = Counter(map(event_kind, counted))
-    kinds = sorted(counts, key=lambda kind: -worst[kind])
+    kinds = sorted(counts, key=lambda kind: (-worst[kind], kind not in _OUTCOMES))
     named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
     rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])
     return cause + ", ".join([*named, *([f"{rest:,} more"] if rest else [])])
@@ -290,6 +313,7 @@ class EventRow(msgspec.Struct, frozen=True):
     severity: int
     subject: str = ""
     unfolds: bool | None = None
+    tone: Tone = Tone.NEWS
 
     def begins_as(self, other: EventRow) -> bool:
         same = self.event is other.event and (self.unfolds is None) is (other.unfolds is None)
@@ -306,9 +330,14 @@ class EventRows:
         self._unfolded: dict[int, Event] = {}
         self.rows: list[EventRow] = []
         self._width = 0
+        self._of_run = ""
 
-    def wrap(self, width: int) -> None:
-        self._width = width
+    def wrap(self, width: int, run: str = "") -> None:
+        """Wrap all lines; those of a run, where it is the only one, are shown without its name.
+
+        With an infinite width each event has one line, whatever it takes.
+        """
+        self._width, self._of_run = width, f"run {run}: " if run else ""
         self.rows, self._heights = [], []
         self._append(self._groups)
 
@@ -386,21 +415,26 @@ class EventRows:
             return
         if len(group) < FEWEST:
             for event in group:
-                yield from _event_lines(event, self._width)
+                yield from self._event_lines(event)
             return
         unfolded = id(group[0]) in self._unfolded
         words = f"{group_words(group)} {'▾' if unfolded else '▸'}"
         severity, subject = group_severity(group), group_subject(group)
         for number, line in enumerate(_wrapped(words, self._width)):
-            yield EventRow(group[0], line, number == 0, severity, subject, not unfolded)
+            tone = _tone(group)
+            yield EventRow(group[0], line, number == 0, severity, subject, not unfolded, tone)
         if unfolded:
             for event in group:
-                yield from _event_lines(event, self._width, _INDENT)
+                yield from self._event_lines(event, _INDENT)
 
-
-def _event_lines(event: Event, width: int, indent: str = "") -> Iterator[EventRow]:
-    for number, line in enumerate(_wrapped(event.what, width - len(indent))):
-        yield EventRow(event, f"{indent}{line}", number == 0, event.severity)
+    def _event_lines(self, event: Event, indent: str = "") -> Iterator[EventRow]:
+        tone, words = _tone([event]), event.what
+        ours = self._of_run and words.startswith(self._of_run)
+        subject = "run" if ours and event.tp is None and event.broker is None else ""
+        words = words.removeprefix(self._of_run) if ours else words
+        for number, line in enumerate(_wrapped(words, self._width - len(indent))):
+            text = f"{indent}{line}"
+            yield EventRow(event, text, number == 0, event.severity, subject, tone=tone)
 
 
 def _wrapped(text: str, width: int) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -27,7 +27,14 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import Piece, cut, partition_text
 from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content
-from ktui.tui.screens.event_list import EventChoice, EventFilter, EventRow, EventRows, splice
+from ktui.tui.screens.event_list import (
+    EventChoice,
+    EventFilter,
+    EventRow,
+    EventRows,
+    Tone,
+    splice,
+)
 from ktui.tui.widgets.bindings import bind, give_ids, hidden, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import TitledScreen
@@ -35,7 +42,10 @@ from ktui.tui.widgets.header import HeaderPart, line
 from ktui.tui.widgets.services import services
 
 SIGNS = ("·", "!", "‼")  # news, warning, trouble: the sign beside the colour
+_GOOD = "✓"
+_ONE_LINE = 10_000  # cells: nothing is wrapped
 _WIDEST_SUBJECT = 40
+_MORE = "▸"  # there is more of a line than its place shows
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -61,7 +71,7 @@ class EventList(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "event--time", "event--subject", "event--news", "event--warning", "event--trouble",
-        "event--cursor",
+        "event--cursor", "event--setting", "event--outcome",
     }  # fmt: skip
     DEFAULT_CSS = """
     EventList {
@@ -69,6 +79,8 @@ class EventList(ScrollView, can_focus=True):
         & > .event--time { color: $dim; }
         & > .event--subject { color: $header; }
         & > .event--news { color: $foreground; }
+        & > .event--setting { color: $dim; }
+        & > .event--outcome { color: $in-sync; }
         & > .event--warning { color: $warning; }
         & > .event--trouble { color: $error; }
         & > .event--cursor { background: $cursor; }
@@ -90,9 +102,11 @@ class EventList(ScrollView, can_focus=True):
     class Moved(Message):
         """The operator has scrolled, or lines were added below."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_line: bool = False) -> None:
+        """With `one_line`, an event has a line and no more, as where there is little room."""
         super().__init__()
         self.events: Sequence[Event] = ()
+        self._one_line, self._run = one_line, ""
         self._lines = EventRows()
         self._cursor = 0
         self._widest = 0
@@ -115,9 +129,11 @@ class EventList(ScrollView, can_focus=True):
         self._widest = max((cell_len(subject(e)) for e in events[kept:]), default=0)
         self._widest = max(lasting, self._widest)
         self.events = events
+        status = services(self).run_status
+        run, self._run = self._run, "" if status is None else status.name
         dropped_lines = self._lines.update(events)
         self._widen()
-        if self._measure() != self._columns:
+        if self._measure() != self._columns or run != self._run:
             self._wrap()
             dropped_lines = 0
         self._settle(dropped_lines=dropped_lines)
@@ -132,11 +148,14 @@ class EventList(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         self._columns = self._measure()
-        self._lines.wrap(self._columns.text if self._columns.width else 0)
+        self._lines.wrap(self._wrap_at() if self._columns.width else 0, self._run)
         self._widen()
         if self._measure() != self._columns:  # what the groups are about needs more room
             self._columns = self._measure()
-            self._lines.wrap(self._columns.text)
+            self._lines.wrap(self._wrap_at(), self._run)
+
+    def _wrap_at(self) -> int:
+        return _ONE_LINE if self._one_line else self._columns.text
 
     def _widen(self) -> None:
         grouped = (cell_len(row.subject) for row in self._rows if row.subject)
@@ -235,9 +254,10 @@ class EventList(ScrollView, can_focus=True):
 
     def _segments(self, row: EventRow) -> list[Segment]:
         columns = self._columns
-        severity = self.get_component_rich_style(
-            ("event--news", "event--warning", "event--trouble")[row.severity]
-        )
+        severity = self.get_component_rich_style(_STYLES[row.severity or row.tone])
+        sign = SIGNS[row.severity]
+        if not row.severity and row.tone is Tone.OUTCOME:
+            sign = _GOOD
         if not row.first:
             indent = columns.time + columns.subject + 6
             return [Segment(" " * indent, self.rich_style), Segment(row.text, severity)]
@@ -245,13 +265,26 @@ class EventList(ScrollView, can_focus=True):
         time = row.event.at.astimezone().strftime(form)
         return [
             Segment(f" {time:<{columns.time}} ", self.get_component_rich_style("event--time")),
-            Segment(f"{SIGNS[row.severity]} ", severity),
+            Segment(f"{sign} ", severity),
             Segment(
                 f"{_fitted(row, columns.subject)}  ",
                 self.get_component_rich_style("event--subject"),
             ),
-            Segment(row.text, severity),
+            Segment(_cut(row, columns.text) if self._one_line else row.text, severity),
         ]
+
+
+_STYLES: Mapping[int | Tone, str] = {
+    1: "event--warning",
+    2: "event--trouble",
+    Tone.SETTING: "event--setting",
+    Tone.NEWS: "event--news",
+    Tone.OUTCOME: "event--outcome",
+}
+
+
+def _cut(row: EventRow, width: int) -> str:
+    return row.text if cell_len(row.text) <= width else f"{cut(row.text, '', width - 1)}{_MORE}"
 
 
 def subject(event: Event) -> str:
@@ -404,7 +437,10 @@ class EventsScreen(TitledScreen[None]):
 
     def heading(self) -> Content:
         events = self.query_one(EventList)
-        parts = [HeaderPart((Piece("events", bold=True),)), *self._choices(), *self._place(events)]
+        run = services(self).run_status
+        of = () if run is None else (Piece(" of run ", "dim"), Piece(run.name))
+        title = HeaderPart((Piece("events", bold=True), *of), name=bool(of))
+        parts = [title, *self._choices(), *self._place(events)]
         return content(line(parts, HeaderPart(()), self.size.width - 2))[2:].rstrip()
 
     def _choices(self) -> Iterator[HeaderPart]:

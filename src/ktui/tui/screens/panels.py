@@ -90,7 +90,7 @@ class EventsPanel(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(id="events-rule", classes="rule", markup=False)
-        yield EventList()
+        yield EventList(one_line=True)
 
     @on(Resize)
     def draw(self) -> None:

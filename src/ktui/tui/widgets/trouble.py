@@ -138,12 +138,15 @@ def _stalls(status: Status) -> Iterator[Trouble]:
         )
 
 
-def _held_up(status: Status) -> Iterator[Trouble]:
-    """Yield what cannot copy now: it may pass by itself, and counts as stalled after 30 s."""
+def held_up(status: Status) -> int:
+    """Count what cannot copy now: it may pass by itself, and counts as stalled after 30 s."""
     counts = {} if status.run is None else status.run.counts
     reported = max(0, counts.get(State.STALLED, 0) - own_stalls(status))  # the engine saw it first
-    count = status.overview.totals.held_up - reported
-    if count > 0:
+    return max(0, status.overview.totals.held_up - reported)
+
+
+def _held_up(status: Status) -> Iterator[Trouble]:
+    if count := held_up(status):
         yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
 
 

@@ -236,7 +236,9 @@ def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None
         over(3),
     )
 
-    assert line(run).startswith("drain: 1 of 4 done, 3 called off (1 rolling back, 2 stopped), ")
+    assert line(run).startswith(
+        "drain: 1 of 4 done, 3 called off (1 rolling back, 2 not started), "
+    )
 
     for event in (now_in(3, State.DONE), Ended(counts={})):
         run.apply(JournalEntry(run.seq + 1, AT, event))

@@ -14,7 +14,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.states import STAGES, Stage, State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.draw.cells import Cell
+from ktui.tui.draw.cells import STAGE_CELLS, Cell
 from ktui.tui.run_view.rows import stage_of, stage_of_copy
 from ktui.tui.screens.watch.row_model import differences
 from ktui.tui.screens.watch.words import RowContext
@@ -32,15 +32,17 @@ class MapState(enum.IntEnum):
     BEHIND = 6
     FOREIGN = 7
     STOPPING = 8
-    MOVING = 9
-    COPYING = 10
-    READY = 11
-    WAITING = 12
-    QUEUED = 13
-    STOPPED = 14
-    ROLLED_BACK = 15
-    DONE = 16
-    AT_REST = 17
+    ROLLING_BACK = 9
+    MOVING = 10
+    COPYING = 11
+    READY = 12
+    WAITING = 13
+    QUEUED = 14
+    STOPPED = 15
+    ROLLED_BACK = 16
+    DONE = 17
+    NOT_STARTED = 18
+    AT_REST = 19
 
     @property
     def trouble(self) -> bool:
@@ -52,45 +54,41 @@ class MapState(enum.IntEnum):
 
 
 _NAMES = {
-    **dict.fromkeys((MapState.STOPPING, MapState.STOPPED, MapState.ROLLED_BACK), Stage.CALLED_OFF),
     MapState.UNHEALTHY: "out of ISR",
 }
 """Words of states that other screens count by another name than the sign's."""
 
 
+_OF_STAGE = {each: MapState[each.name] for each in Stage if each.name in MapState.__members__} | {
+    Stage.CALLED_OFF: MapState.STOPPING,
+    Stage.LEFT_OUT: MapState.FOREIGN,
+}
 MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
     {
-        MapState[name]: Cell(sign, role)
-        for role, signs in (
-            ("stalled", {"OFFLINE": "X", "STALLED": "!", "FAILED": "F"}),
-            ("out-of-sync", {"UNHEALTHY": "░"}),
-            ("falling-behind", {"BLOCKED": "■", "HELD_UP": "□", "BEHIND": "▽"}),
-            ("foreign", {"FOREIGN": "◇"}),
-            ("cancelled", {"STOPPING": "<", "STOPPED": "×"}),  # noqa: RUF001 - as in the timelines
-            ("moving", {"MOVING": "▓", "COPYING": "▒"}),
-            ("in-sync", {"READY": "▙", "ROLLED_BACK": "↩", "DONE": "█"}),
-            ("waiting", {"WAITING": ":", "QUEUED": "·"}),
-            ("dim", {"AT_REST": "-"}),
-        )
-        for name, sign in signs.items()
+        **{_OF_STAGE[stage]: cell for stage, cell in STAGE_CELLS.items()},
+        MapState.OFFLINE: Cell("X", "stalled"),
+        MapState.UNHEALTHY: Cell("░", "out-of-sync"),
+        MapState.STOPPED: Cell("×", "cancelled"),  # noqa: RUF001 - as in the timelines
+        MapState.MOVING: Cell("▓", "moving"),
+        MapState.ROLLED_BACK: Cell("↩", "in-sync"),
+        MapState.ROLLING_BACK: Cell("«", "next-leader"),
+        MapState.NOT_STARTED: Cell("○", "dim"),
+        MapState.AT_REST: Cell("-", "dim"),
     }
 )
 BAR_ORDER: Final = tuple(
     MapState[name]
     for name in (
-        "DONE", "READY", "COPYING", "MOVING", "WAITING", "QUEUED", "AT_REST", "ROLLED_BACK",
-        "STOPPED", "STOPPING", "FOREIGN", "BEHIND", "HELD_UP", "BLOCKED", "UNHEALTHY", "FAILED",
-        "STALLED", "OFFLINE",
+        "DONE", "READY", "COPYING", "MOVING", "WAITING", "QUEUED", "AT_REST", "NOT_STARTED",
+        "ROLLED_BACK", "STOPPED", "STOPPING", "ROLLING_BACK", "FOREIGN", "BEHIND", "HELD_UP",
+        "BLOCKED", "UNHEALTHY", "FAILED", "STALLED", "OFFLINE",
     )
 )  # fmt: skip
 """The states from the left of a bar: what is done, what is under way, what is not, the trouble."""
-_OF_STAGE = {each: MapState[each.name] for each in Stage if each.name in MapState.__members__} | {
-    Stage.CALLED_OFF: MapState.STOPPING,
-    Stage.LEFT_OUT: MapState.FOREIGN,
-}
 _OF_STATE = {
     State.STOPPED: MapState.STOPPED,
     State.ROLLED_BACK: MapState.ROLLED_BACK,
+    State.ROLLING_BACK: MapState.ROLLING_BACK,
     State.TOPIC_GONE: MapState.STOPPED,
 }
 """The states that the map tells apart within a stage."""
@@ -124,7 +122,7 @@ def map_state(timeline: Timeline, context: RowContext) -> MapState:
 
 def _in_run(track: Track, timeline: Timeline) -> MapState:
     if track.state is State.STOPPED and not track.begun:
-        return MapState.AT_REST
+        return MapState.NOT_STARTED
     return _OF_STATE.get(track.state) or _OF_STAGE[stage_of(track, timeline)]
 
 

@@ -8,7 +8,7 @@ rows need, and whether a run is shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -114,7 +114,7 @@ def _copies(timeline: Timeline) -> bool:
 
 def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float) -> list[Piece]:
     kept = (lane.history for lane in timeline.lanes.values() if lane.role not in _NOT_KEPT)
-    return timeline_cells(
+    cells = timeline_cells(
         timeline.recent,
         width,
         Window(context.now_s, cell_s),
@@ -122,6 +122,16 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
         spans=context.past_spans(timeline),
         signs=context.signs(timeline, cell_s),
     )
+    return _calm(cells) if context.needs_no_hand(timeline) else cells
+
+
+def _replicas(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:
+    pieces = replica_pieces(timeline.state, context.down, context.leaving(timeline))
+    return _calm(pieces) if context.needs_no_hand(timeline) else pieces
+
+
+def _calm(pieces: Iterable[Piece]) -> list[Piece]:
+    return [p._replace(role="dim") if p.role == "out-of-sync" else p for p in pieces]
 
 
 # ---------------------------------------------------------------------------- the columns
@@ -144,9 +154,7 @@ STATE = Column(
     needs=lambda extents: extents.state, figure=urgency, steady=True,
 )  # fmt: skip
 REPLICAS = Column(
-    heading="replicas",
-    cell=lambda t, _w, context, _s: replica_pieces(t.state, context.down, context.leaving(t)),
-    width=8, needs=lambda extents: extents.replicas, most=16,
+    heading="replicas", cell=_replicas, width=8, needs=lambda extents: extents.replicas, most=16,
 )  # fmt: skip
 TARGET = Column(
     heading="target", cell=_target, width=8, needs=lambda extents: extents.replicas, most=16,

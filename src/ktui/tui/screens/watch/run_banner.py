@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -11,23 +11,24 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
+from ktui.execution.forecast.run_progress import UNPREDICTABLE
 from ktui.execution.host.catalog import LIVE, OtherRun, RunState
 from ktui.execution.run.events import RateHeld
-from ktui.execution.run.states import Stage, State
+from ktui.execution.run.states import CancelKind, Stage, State
 from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, full_limit_figure, is_limited
 from ktui.planning.throttle_rates import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import rate_gauge
-from ktui.tui.draw.cells import Piece, faded
+from ktui.tui.draw.cells import CANCEL_SIGNS, STAGE_CELLS, Cell, Piece, faded
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.header import HeaderPart, line, part
 from ktui.tui.widgets.services import Status, services
-from ktui.tui.widgets.trouble import own_stalls
+from ktui.tui.widgets.trouble import held_up, own_stalls
 
 _STATES = {
     RunState.RUNNING: ("RUNNING", "moving"),
@@ -46,24 +47,37 @@ _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
 _WIDE = 400
 _MOST_GAUGES = 6
-_NOTABLE_STATES = (
-    (State.STALLED, "STALLED", "stalled"),
-    (State.BLOCKED, "blocked", "falling-behind"),
+_STAGES = (
+    (Stage.FAILED, "failed"),
+    (Stage.STALLED, "STALLED"),
+    (Stage.BLOCKED, "blocked"),
+    (Stage.HELD_UP, "held up"),
+    (Stage.BEHIND, "behind"),
+    (Stage.FOREIGN, "foreign"),
+    (Stage.READY, "ready"),
+    (Stage.COPYING, "copying"),
+    (Stage.WAITING, "waiting"),
+    (Stage.QUEUED, "queued"),
+)
+"""The stages of partitions that are neither done nor called off, the worst first."""
+_ENDS = (
     (State.REFUSED, "refused", "falling-behind"),
     (State.STOPPING, "stopping", "cancelled"),
     (State.ROLLING_BACK, "rolling back", "next-leader"),
     (State.STOPPED, "stopped", "cancelled"),
     (State.ROLLED_BACK, "rolled back", "in-sync"),
-    (State.FOREIGN, "foreign", "foreign"),
     (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
     (State.TOPIC_GONE, "topic gone", "dim"),
 )
-
-
-_STAGES = (Stage.READY, Stage.COPYING, Stage.WAITING, Stage.QUEUED)
-"""The stages of partitions that are well, and neither done nor called off."""
-_STOPPING_THE_RUN = (State.STALLED, State.BLOCKED, State.REFUSED)
-"""While partitions are in one of these, nobody can predict when the run ends."""
+"""How partitions are called off or left out; of those blocked, the cancels refused for now."""
+_QUIET = (Stage.READY, Stage.COPYING, Stage.WAITING, Stage.QUEUED)
+_STOPPING_THE_RUN = (Stage.FAILED, *UNPREDICTABLE)
+"""What never gives way: while partitions are in one of these, the run does not end well."""
+_IN_THE_BAR = (
+    *((stage, STAGE_CELLS[stage]) for stage in (Stage.DONE, Stage.READY, Stage.COPYING)),
+    *((stage, STAGE_CELLS[stage]) for stage, _ in _STAGES if stage not in _QUIET),
+    *((stage, STAGE_CELLS[stage]) for stage in (Stage.LEFT_OUT, Stage.WAITING, Stage.QUEUED)),
+)
 
 
 class _Rank(enum.IntEnum):
@@ -96,14 +110,15 @@ class _Rank(enum.IntEnum):
 class ShownAbove(NamedTuple):
     """What the header shows, which the banner does not repeat."""
 
-    stalls: int = 0
+    counts: Mapping[Stage, int] = {}
     cancel_gate: bool = False
 
     @classmethod
     def from_status(cls, status: Status | None) -> ShownAbove:
         if status is None or status.outage is not None:
             return cls()
-        return cls(own_stalls(status), bool(status.cancel_gate))
+        counts = {Stage.STALLED: own_stalls(status), Stage.HELD_UP: held_up(status)}
+        return cls(counts, bool(status.cancel_gate))
 
 
 _NOTHING_ABOVE = ShownAbove()
@@ -213,7 +228,7 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
         yield part(f"{status.batch:,}{whole}", label="batch", rank=_Rank.BATCH)
-    yield from _counts(status, _in_other_words(status, above, rolls_back=back is not None))
+    yield from _counts(status, above, rolls_back=back is not None)
     yield from _copied(status)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
@@ -248,31 +263,28 @@ def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield part(at, label="done by", rank=_Rank.TIME)
 
 
-def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
-    back = {State.ROLLING_BACK, State.ROLLED_BACK} if rolls_back else set()
-    return back | {each for each in (State.STALLED,) if status.counts.get(each) == above.stalls}
-
-
-def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPart]:
-    counts, done = status.counts, status.done
-    if done or State.ROLLED_BACK not in elsewhere:
+def _counts(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> Iterator[HeaderPart]:
+    """Count each partition once; what the header or the rollback says already is left out."""
+    counts, stages, done = status.counts, status.stages, status.done
+    if done or not rolls_back:
         yield part(f"{done:,}/{status.partitions:,}", label="done")
-    failed = counts.get(State.FAILED, 0)
-    if failed:
-        yield part(f"failed {failed:,}", "stalled", bold=True)
-    for state, word, role in _NOTABLE_STATES:
-        count = status.stopped if state is State.STOPPED else counts.get(state)
-        if count and state not in elsewhere:
-            rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
-            yield part(f"{count:,} {word}", role, bold=role == "stalled", rank=rank)
-    for stage in _STAGES:
-        if count := status.stages.get(stage, 0):
-            yield part(f"{count:,} {stage}", "dim", rank=_Rank.STAGES)
+    for stage, word in _STAGES:
+        if not (count := stages.get(stage, 0)) or above.counts.get(stage) == count:
+            continue
+        quiet, role = stage in _QUIET, STAGE_CELLS[stage].role
+        rank = _Rank.STAGES if quiet else 0 if stage in _STOPPING_THE_RUN else _Rank.COUNTS
+        yield part(f"{count:,} {word}", "dim" if quiet else role, bold=role == "stalled", rank=rank)
+    for state, word, role in _ENDS:
+        count = status.stopped if state is State.STOPPED else counts.get(state, 0)
+        if count and not (rolls_back and state in (State.ROLLING_BACK, State.ROLLED_BACK)):
+            yield part(f"{count:,} {word}", role, rank=_Rank.COUNTS)
     if status.not_started:
         yield part(f"{status.not_started:,} not started", "dim", rank=_Rank.COUNTS)
 
 
 def _copied(status: RunStatus) -> Iterator[HeaderPart]:
+    if status.state is not RunState.ENDED and status.stages:
+        yield HeaderPart((Piece("▕", "dim"), *stage_bar(status), Piece("▏", "dim")), _Rank.BAR)
     if status.share is None:
         return
     if status.state is RunState.ENDED:  # a share would leave out what was called off
@@ -281,14 +293,27 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
         return
     sizes = f"{figures.as_bytes(status.bytes_done)} of {figures.as_bytes(status.bytes)}"
     yield part(sizes, rank=_Rank.SIZES)
-    full = int(status.share * _BAR_CELLS)
-    bar = (
-        Piece("▕", "dim"),
-        Piece("█" * full, "moving"),
-        Piece("·" * (_BAR_CELLS - full), "dim"),
-    )
-    yield HeaderPart((*bar, Piece("▏", "dim")), rank=_Rank.BAR)
     yield part(figures.as_share(status.share), rank=_Rank.SHARE)
+
+
+def stage_bar(status: RunStatus, cells: int = _BAR_CELLS) -> list[Piece]:
+    """Draw how many of a run's partitions are in each stage; a few have a cell, too."""
+    back = status.counts.get(State.ROLLED_BACK, 0)
+    stopped = status.counts.get(State.STOPPED, 0)
+    on_the_way = status.stages.get(Stage.CALLED_OFF, 0) - back - stopped
+    called_off = (
+        (back, Cell(CANCEL_SIGNS[CancelKind.ROLLBACK].glyph, "in-sync")),
+        (stopped, CANCEL_SIGNS[CancelKind.STOP]),
+        (on_the_way, STAGE_CELLS[Stage.CALLED_OFF]),
+    )
+    counted = [(status.stages.get(stage, 0), cell) for stage, cell in _IN_THE_BAR]
+    shown = [(n, cell) for n, cell in (*counted[:1], *called_off, *counted[1:]) if n > 0]
+    widths = [max(1, n * cells // max(1, status.partitions)) for n, _ in shown]
+    if widths:
+        widest = widths.index(max(widths))
+        widths[widest] += cells - sum(widths)
+    pairs = zip(widths, shown, strict=True)
+    return [Piece(cell.glyph * max(0, width), cell.role) for width, (_, cell) in pairs]
 
 
 def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
@@ -335,7 +360,7 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         yield part(stays, "falling-behind")
     if throttle.bounded:
         rank: int = _Rank.LABEL if left else _Rank.THROTTLE
-        yield part(_rates(throttle), label="throttle", rank=rank)
+        yield part(rates_in_words(throttle), label="throttle", rank=rank)
     for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
         if not throttle.bounded and not into.flow.in_s:
             continue
@@ -353,7 +378,8 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         )
 
 
-def _rates(throttle: ThrottleStatus) -> str:
+def rates_in_words(throttle: ThrottleStatus) -> str:
+    """Name the rates in force; of those held by broker, the lowest and the highest."""
     if throttle.held is not None and throttle.held.rates:
         rates = [throttle.bounded.of(broker) or 0 for broker in throttle.held.rates]
         low, high = figures.as_rate(min(rates)), figures.as_rate(max(rates))
@@ -383,6 +409,12 @@ def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
     then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
     rank = _Rank.LIMIT if new is None else 0
     return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then), rank=rank)
+
+
+def limits_in_words(limits: Limits) -> str:
+    """Name the limits that bind: "R 1 P 5"."""
+    bound = (option for option in LETTERS if is_limited(limits, option))
+    return " ".join(f"{LETTERS[option]} {full_limit_figure(limits, option)}" for option in bound)
 
 
 def shape_in_words(limits: Limits) -> str:

@@ -58,6 +58,7 @@ _WORDS = {
     State.TOPIC_GONE: ("topic gone", "dim"),
     State.FAILED: ("FAILED", "stalled"),
 }
+_ENDED_WELL = (State.DONE, State.STOPPED, State.ROLLED_BACK)
 _ROLES = {
     State.BLOCKED: "falling-behind",
     State.REFUSED: "falling-behind",
@@ -326,6 +327,12 @@ class RowContext(msgspec.Struct, frozen=True):
 
     def health(self, timeline: Timeline) -> HealthWords:
         return health_words(timeline.state, self.configs.get(timeline.tp.topic))
+
+    def needs_no_hand(self, timeline: Timeline) -> bool:
+        """Return whether a partition's move has ended well: a dead broker is no trouble of it."""
+        track = self.track(timeline)
+        well = timeline.phase is Phase.DONE if track is None else track.state in _ENDED_WELL
+        return well and not self.health_first and not self.health(timeline).severe
 
     def shows_health(self, timeline: Timeline, condition: HealthWords) -> bool:
         """Return whether a partition's state column shows its health, and not its move."""
