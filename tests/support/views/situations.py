@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 from textual.pilot import Pilot
 
+from ktui.cli.twin.report import ClusterRehearser
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.execution.host.state_dir import StateDir
@@ -19,9 +20,23 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.controller import RECORDS
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, ScheduledEvent, Tide, TopicSpec
+from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import cancel, move
 from support.views.replays import Course, record_run, replaying
-from support.views.watching import LARGE, RunWatched, Watching, a_new_run, watching, watching_runs
+from support.views.watching import (
+    LARGE,
+    RunWatched,
+    Twins,
+    Watching,
+    a_new_run,
+    a_plan_file,
+    go_to,
+    read,
+    report,
+    settled,
+    watching,
+    watching_runs,
+)
 
 _MB = 1_000_000
 _GB = 1_000 * _MB
@@ -249,6 +264,56 @@ async def _two_runs(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
+async def _plan_read(
+    folder: Path, *, dead: bool = False, factor: int = 3
+) -> AsyncIterator[RunWatched]:
+    """Read a plan that drains the orders, one to so many replicas; its target may be down."""
+    cluster = production()
+    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+        watch.engines.rehearser = ClusterRehearser(
+            "prod-eu", Twins(cluster), measure_s=0, clock=cluster.clock
+        )
+        if dead:
+            await watch.do(layout.Kill(SPARE))
+            await watch.pass_time(20)
+        targets = drain("orders")
+        targets[TopicPartition("orders", 0)] = (1, 2, SPARE)[:factor]
+        path = a_plan_file(folder, plan_of(targets), "drain-b3.json")
+        await watch.press("n")
+        await read(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        await settled(watch)
+        yield watch
+
+
+@asynccontextmanager
+async def _plan_check(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _plan_read(folder, dead=True, factor=2) as watch:
+        await go_to(watch, "check")
+        await settled(watch)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _plan_limits(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _plan_read(folder) as watch:
+        await go_to(watch, "limits")
+        await settled(watch)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _rehearsal(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _plan_read(folder) as watch:
+        await watch.press("ctrl+y")
+        await watch.say("at target")
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
 async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
     cluster = production()
     for call in ("log_dirs", "topic_configs", "broker_configs"):
@@ -371,13 +436,66 @@ SITUATIONS = (
         "dashboard-dead", _opened("d", seconds=100, dead=True), ("copied into all brokers",),
         ("broker 5 down", "4 stalled", "17 blocked"), ("next trouble",),
     ),
-    Situation("throttle", _opened("t"), ("40 MB/s",)),
-    Situation("limits", _opened("l"), ("limits",)),
-    Situation("cancel", _opened("c"), ("roll back",)),
-    Situation("events", _opened("e"), ("events",)),
-    Situation("runs", _opened("r"), ("drain-b3",)),
-    Situation("help", _opened("question_mark"), ("detail",)),
-    Situation("choose-plan", _opened("n"), ("plan",)),
+    Situation(
+        "throttle", _opened("t"),
+        ("throttle of run drain-b3", "in force: 40 MB/s into each broker", "copied in"),
+        helps=("new throttle", "Enter puts it in force at once", "? explain", "esc back"),
+    ),
+    Situation(
+        "limits", _opened("l"),
+        ("limits of run drain-b3", "R replicas", "in force", "in flight"),
+        helps=("R replicas: replicas of one partition added at once", "? explain", "esc back"),
+    ),
+    Situation(
+        "cancel", _opened("c"),
+        ("cancel in run drain-b3", "partition clicks-6", "replicas after"),
+        helps=("roll back", "Press y to stop partition clicks-6", "esc leave"),
+    ),
+    Situation(
+        "events", _opened("e"),
+        ("events of run drain-b3", "✓ clicks", "5 done, 5 steps finished", "setting: topic clicks"),
+        helps=("unfold", "esc back", "4 trouble"),
+    ),
+    Situation(
+        "runs", _opened("r"),
+        ("runs 1", "drain-b3", "RUNNING", "10 of 35 done, 5 copying, 20 queued"),
+        helps=("show it", "c roll back"),
+    ),
+    Situation(
+        "help", _opened("question_mark"),
+        ("help: now", "clicks-6 · step 1/2"),
+        helps=("Stop or roll back clicks-6", "Pause clicks-6 alone", "esc close"),
+    ),
+    Situation(
+        "help-stalled", _opened("question_mark", seconds=100, dead=True),
+        ("help: now", "clicks-0 · STALLED"), ("broker 5 is down",),
+        ("Look at the brokers, of which 5 is down", "Stop or roll back clicks-0"),
+    ),
+    Situation(
+        "help-limits", _opened("l", "question_mark"),
+        ("words and limits", "leader epoch", "gentle", "kip-435", "cut"), helps=("esc close",),
+    ),
+    Situation(
+        "choose-plan", _opened("n"),
+        ("add a plan to run drain-b3", "1 plan", "plan's file"),
+        helps=("Plans that need no file:", "drain: These brokers give up all", "esc back"),
+    ),
+    Situation(
+        "plan-limits", _plan_limits,
+        ("start a plan", "2 limits", "R replicas: replicas of one partition"),
+        ("4 check !",), ("next", "? explain", "esc back"),
+    ),
+    Situation(
+        "plan-check", _plan_check,
+        ("start a plan", "4 check !", "time  about"),
+        ("problem: line 2: the replication factor changes", "broker 5 is down but is a target"),
+        ("[ ] allow replication factor changes", "space tick", "esc back"),
+    ),
+    Situation(
+        "rehearsal", _rehearsal,
+        ("rehearsal", "to the end: holds", "at target", "Nothing was sent."),
+        helps=("esc back", "other limits"),
+    ),
 )  # fmt: skip
 
 

@@ -29,6 +29,8 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import OutsideEvent
+from ktui.simulated.twin.brokers import rates_of
+from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.plan.panes import PreviewPane
@@ -458,3 +460,18 @@ def answer_line(watch: RunWatched) -> str:
 
 def joined_words(text: str) -> str:
     return " ".join(text.split())
+
+
+class Twins:
+    """Takes twins of a cluster without a measurement, and counts them."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self.taken = 0
+
+    async def __call__(self, plan: Plan) -> ClusterTwin:
+        self.taken += 1
+        reader, clock = self._cluster.reader(), self._cluster.clock
+        return await take_twin(
+            reader, clock, rates=lambda _id: rates_of(None), plan=plan, measure_s=0
+        )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
@@ -111,6 +112,20 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_
         assert "limits: P 1 -> 3" in watch.text
 
 
+async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=SMALL) as watch:
+        for key, words in (("l", "limits of run"), ("t", "throttle of run")):
+            await watch.press(key, "question_mark")
+            assert "words and limits" in watch.text
+            assert "leader epoch" in watch.text
+            await watch.press("escape")
+            assert words in watch.text
+            assert watch.app.screen.query(Input).first().value == ""
+            await watch.press("escape")
+
+
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
     tmp_path: Path, size: tuple[int, int]
@@ -125,7 +140,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         await watch.see()
         assert "Binds at the next step" in watch.text
         await watch.press("up")
-        assert "internal: first or last or none" in watch.text
+        assert "internal: first, last or none" in watch.text
 
         field = watch.app.screen.query_one("#new-partitions", LimitInput)
         field.focus()

@@ -11,10 +11,6 @@ from textual.events import Key
 
 from ktui.cli.twin.report import ClusterRehearser
 from ktui.execution.host.launch import NewRun
-from ktui.planning.plan import Plan
-from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.twin.brokers import rates_of
-from ktui.simulated.twin.make import ClusterTwin, take_twin
 from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.run_view.plan_request import SOURCES
 from ktui.tui.screens.events import EventsScreen
@@ -26,6 +22,7 @@ from support.views.watching import (
     LARGE,
     SMALL,
     RunWatched,
+    Twins,
     a_plan_file,
     a_quiet_cluster,
     answer_line,
@@ -309,21 +306,6 @@ async def test_topics_are_placed_by_a_file_of_rules_whose_mistakes_name_the_line
 NAMES = ("a-0", "a-1")
 
 
-class Twins:
-    """Takes twins of a cluster without a measurement, and counts them."""
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
-        self.taken = 0
-
-    async def __call__(self, plan: Plan) -> ClusterTwin:
-        self.taken += 1
-        reader, clock = self._cluster.reader(), self._cluster.clock
-        return await take_twin(
-            reader, clock, rates=lambda _id: rates_of(None), plan=plan, measure_s=0
-        )
-
-
 class Endless:
     """A rehearsal that goes on until it is cancelled."""
 
@@ -377,8 +359,8 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         assert "drain-3.json on a simulated twin, prod-eu. Nothing was sent." in watch.text
         figures = watch.line("at target").rstrip(" ▁▂▃▄▅▆▇█")  # without the scroll bar
         assert figures.split() == ["at", "target", *["2", "of", "2"] * 3]
+        assert "to the end: holds" in watch.text
         await watch.press("end")
-        await watch.say("to the end: holds")
         await watch.say("the twins are those of a snapshot taken at")
 
         await watch.press("enter")

@@ -449,3 +449,17 @@ async def test_an_export_has_every_event_of_a_group(
     (file,) = files(tmp_path)
     partitions = [msgspec.json.decode(line)["partition"] for line in file.read_bytes().splitlines()]
     assert partitions == list(range(12))
+
+
+async def test_where_there_is_little_room_an_event_has_one_line_and_a_sign_for_the_rest() -> None:
+    app = host()
+    async with app.run_test(size=(50, 12)) as pilot:
+        await shown(pilot, app, ())
+        narrow = EventList(one_line=True)
+        await app.screen.mount(narrow)
+        await pilot.pause()
+        narrow.show((_SETTING, _WRONG))
+        await pilot.pause()
+        texts = [narrow.render_line(y).text.rstrip() for y in range(2)]
+        assert texts[0].endswith("limits: P 1▸")
+        assert texts[1].endswith("broker 4 is down")

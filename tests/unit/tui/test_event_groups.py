@@ -29,6 +29,7 @@ from ktui.tui.screens.event_list import (
     EventChoice,
     EventFilter,
     EventRows,
+    Tone,
     Topic,
     event_kind,
     extend_groups,
@@ -456,3 +457,34 @@ def test_polls_cover_what_each_open_screen_needs() -> None:
         topics=frozenset({"payments"}), partitions=frozenset({TP}), unhealthy=True, census=True
     )
     assert unite([]) == NO_INTEREST
+
+
+def test_events_of_the_shown_run_lack_its_name_and_those_of_another_have_it() -> None:
+    rows = EventRows()
+    rows.wrap(80, "drain-3")
+    whole = Event(_BEGAN, "run drain-3: note: to be looked at")
+    rows.update([_event("run drain-3: ready"), whole, _event("run night: ready", 60)])
+    assert [(row.text, row.subject) for row in rows.rows] == [
+        ("ready", ""),
+        ("note: to be looked at", "run"),
+        ("run night: ready", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "tone", "words"),
+    [
+        (["setting: topic a x + 1:2"], Tone.SETTING, "setting: topic a x + 1:2"),
+        (["limits: P 1 -> 2", "setting: topic a x + 1:2"] * 2, Tone.SETTING, "2 changes of limits"),
+        (["batch 2: 1,2,3 -> 4,2,3 (+4)"], Tone.NEWS, "batch 2"),
+        (["step finished: 1,2,3, leader 1"] * 3 + ["done"], Tone.OUTCOME, "1 done, 3 steps"),
+    ],
+)
+def test_settings_are_quiet_and_outcomes_are_loud_and_stand_first(
+    sentences: list[str], tone: Tone, words: str
+) -> None:
+    rows = EventRows()
+    rows.wrap(80, "drain-3")
+    rows.update([_event(f"run drain-3: {each}") for each in sentences])
+    assert rows.rows[0].tone is tone
+    assert rows.rows[0].text.startswith(words)

@@ -419,10 +419,10 @@ def test_a_throttle_is_reported_only_a_while_after_a_broker_has_caught_up_under_
     [
         ({State.QUEUED: 40}, "·" * 20),
         ({State.DONE: 20, State.ADDING: 4, State.QUEUED: 16}, "█" * 10 + "▒" * 2 + "·" * 8),
-        ({State.DONE: 9_990, State.STALLED: 1, State.QUEUED: 9}, "█" * 18 + "!·"),
+        ({State.DONE: 9_990, State.STALLED: 1, State.QUEUED: 9}, "█" * 18 + "·!"),
         (
             {State.ROLLED_BACK: 10, State.ROLLING_BACK: 20, State.QUEUED: 10},
-            "↩" * 5 + "<" * 10 + "·" * 5,
+            "·" * 5 + "↩" * 5 + "<" * 10,
         ),
     ],
 )

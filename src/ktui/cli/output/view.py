@@ -45,7 +45,7 @@ from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.events import EventList, EventsScreen
-from ktui.tui.screens.forms import LimitInput, RateInput
+from ktui.tui.screens.forms import AllowanceBox, LimitInput, RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.add import AddScreen
@@ -70,7 +70,7 @@ from ktui.tui.widgets.bindings import key_text
 from ktui.tui.widgets.fields import FormChoices, HistoryField
 
 _APPS = (KtuiApp, DemoApp, RehearsalApp, ReplayApp)
-_FIELDS = (LimitInput, FormChoices)
+_FIELDS = (LimitInput, FormChoices, AllowanceBox)
 SCREENS: tuple[tuple[type, ...], ...] = (
     (WatchScreen, PartitionList, HistoryField),
     (WatchScreen, Panels),

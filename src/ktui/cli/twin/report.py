@@ -23,10 +23,10 @@ from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.text import limits_text, schedule_text
 from ktui.inputfile import FileProblem
 from ktui.planning.check.findings import Finding
-from ktui.planning.plan import Plan
+from ktui.planning.plan import Plan, join_all
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
-from ktui.rehearsal.aftermath import BrokerUse
+from ktui.rehearsal.aftermath import BrokerUse, SeenStall
 from ktui.rehearsal.play import LiveRehearsal
 from ktui.rehearsal.summary import FaultOutcome, Summary
 from ktui.rehearsal.twin import FAULT_VERBS, Fault, FaultProblem, Pace, Twin, twin_of
@@ -140,9 +140,11 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         for twin in twins
     ]
     yield table_of((Column[str](heading="", cell=lambda row: row[0]), *columns), rows)
+    paces: dict[str, list[str]] = {}  # of the twins of which the same is true
     for twin in twins:
         for why in twin.summary.why:
-            yield f"{twin.pace}: {why}"
+            paces.setdefault(why, []).append(twin.pace)
+    yield from (f"{join_all(which)}: {why}" for why, which in paces.items())
 
 
 def _figure(summary: Summary, row: tuple[str, _Cells]) -> str:
@@ -182,16 +184,23 @@ _OF_BROKERS: tuple[Column[str], ...] = (
 
 
 def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
+    """Tell each stall once, with the twins that had it, and how long at most."""
+    alike: dict[tuple[object, ...], list[tuple[str, SeenStall]]] = {}
     for twin in twins:
-        stalls = twin.summary.stalls
-        for stall in stalls[:_MOST_STALLS]:
-            yield (
-                f"{twin.pace}: after {as_duration(stall.since_s)}, for "
-                f"{as_duration(stall.lasted_s)}: {as_count(stall.partitions, 'partition')} "
-                f"{stall.kind.value} at broker {stall.broker}: {stall.why}"
-            )
-        if len(stalls) > _MOST_STALLS:
-            yield f"{twin.pace}: {as_count(len(stalls) - _MOST_STALLS, 'more stall')}"
+        for stall in twin.summary.stalls:
+            same = (stall.kind, stall.broker, stall.why)
+            alike.setdefault(same, []).append((twin.pace, stall))
+    for found in [*alike.values()][:_MOST_STALLS]:
+        paces = join_all([*dict.fromkeys(pace for pace, _ in found)])
+        stalls = [stall for _, stall in found]
+        since, lasted = min(s.since_s for s in stalls), max(s.lasted_s for s in stalls)
+        partitions = as_count(max(s.partitions for s in stalls), "partition")
+        yield (
+            f"{paces}: after {as_duration(since)}, for {as_duration(lasted)}: {partitions} "
+            f"{stalls[0].kind.value} at broker {stalls[0].broker}: {stalls[0].why}"
+        )
+    if len(alike) > _MOST_STALLS:
+        yield as_count(len(alike) - _MOST_STALLS, "more stall")
 
 
 _STOPS: tuple[Column[str], ...] = (

@@ -202,7 +202,7 @@ class OtherRun(msgspec.Struct, frozen=True):
 
 
 class OtherRuns:
-    """The runs of a cluster but one, followed in any thread; the first call reads every journal."""
+    """The unfinished runs of a cluster but one, followed in any thread."""
 
     def __init__(self, state: StateDir, cluster_id: str, but: str = "") -> None:
         self._state, self._cluster_id, self._but = state, cluster_id, but
@@ -243,6 +243,9 @@ class OtherRuns:
     def _read(self, folder: RunDir) -> Run | None:
         try:
             follower = self._followers.get(folder.name)
+            if follower is None and _ended(folder):  # most have: no need to read all of it
+                self._others.add(folder.name)
+                return None
             if follower is None:
                 follower = self._followers[folder.name] = RunFollower(folder.journal)
             follower.refresh()

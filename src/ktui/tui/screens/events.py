@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 import platformdirs
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import on, work
@@ -284,7 +284,9 @@ _STYLES: Mapping[int | Tone, str] = {
 
 
 def _cut(row: EventRow, width: int) -> str:
-    return row.text if cell_len(row.text) <= width else f"{cut(row.text, '', width - 1)}{_MORE}"
+    if cell_len(row.text) <= width:
+        return row.text
+    return f"{set_cell_size(row.text, width - 1).rstrip()}{_MORE}"
 
 
 def subject(event: Event) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -43,10 +43,19 @@ _MEANINGS = {
         option: f"{number.meaning}{' (gentle)' if number.gentle_only else ''}"
         for option, number in NUMBERS.items()
     },
-    **{option: " or ".join(word.value for word in words) for option, words in CHOICES.items()},
+    "shape": "gentle adds first, then cuts once; kip-435 goes in turns; whole: all in one request",
+    "mode": "rolling begins a partition as another ends; wave begins P, and waits for all of them",
+    "order": "long-first, topic, size-desc, size-asc or plan: which partitions begin first",
+    "internal": "first, last or none: when Kafka's own topics, as __consumer_offsets, begin",
 }
 _NUMBER = "A number from 1, or none for no limit."
 _SIZE = "A size such as 64MiB, or none for no limit."
+
+
+_EXPLAIN = bind(
+    "question_mark", "app.show_help", "explain", key_display="?", priority=True, id="field.explain"
+)
+"""Nothing that is typed into these fields has a question mark in it."""
 
 
 class LimitInput(TextField):
@@ -58,6 +67,7 @@ class LimitInput(TextField):
         hidden("down", "app.focus_next", "down", "Go to the field below"),
     ]
     give_ids("field", BINDINGS)
+    BINDINGS += [_EXPLAIN]
 
 
 class LimitsForm(Vertical):
@@ -280,15 +290,18 @@ def _value_typed(option: str, text: str) -> str:
 
 
 class AllowanceBox(Checkbox):
-    """A check box whose state is visible without colours."""
+    """A check box that is drawn of characters: seen in any colours, and without."""
 
-    def __init__(self, label: str, **options: Any) -> None:
-        self.BUTTON_INNER = " "
-        super().__init__(label, **options)
+    DEFAULT_CSS = "AllowanceBox { padding: 0; border: none; &:focus { border: none; } }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("space", "toggle_button", "tick", "Tick the box, or clear it"),
+    ]
+    give_ids("box", BINDINGS)
 
-    def watch_value(self) -> None:
-        self.BUTTON_INNER = "x" if self.value else " "
-        super().watch_value()
+    @property
+    def _button(self) -> Content:
+        role = "bold $primary" if self.value or self.has_focus else "bold $foreground"
+        return Content.styled("[x]" if self.value else "[ ]", role)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """On this screen no letter is a command, so the footer shows none."""
@@ -324,6 +337,7 @@ class RateInput(TextField):
         bind("enter", "submit", "accept", key_display="↵"),
     ]
     give_ids("field", BINDINGS)
+    BINDINGS += [_EXPLAIN]
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """While the operator types, no printable key is a command."""

@@ -26,6 +26,7 @@ from ktui.tui.draw.cells import (
     SIGNS,
     UNKNOWN,
     Piece,
+    pieces_width,
 )
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
@@ -36,6 +37,7 @@ from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms import LimitInput
+from ktui.tui.screens.help_now import WORDS, acts_now
 from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
@@ -51,26 +53,27 @@ from ktui.tui.widgets.bindings import HelpGroup, bind, give_ids, help_group, hid
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import BoxScreen
 
-_INDENT, _SIGN_WIDTH = 2, 12
+_INDENT, _SIGN_WIDTH = 2, 14
 _FOUND, _CURRENT = "bold underline $warning", "bold reverse $warning"
 
 
 class HelpSection(NamedTuple):
     """A title, and signs or keys with their meanings."""
 
-    title: str
+    title: list[Piece]
     rows: Sequence[tuple[Piece, str]]
 
 
 class _Row(NamedTuple):
     """A title, a sign with its meaning, or neither: an empty line."""
 
-    sign: Piece
+    signs: Sequence[Piece]
     meaning: str = ""
+    width: int = 0  # cells of the signs of its section
 
     @property
     def text(self) -> str:
-        return f"{self.sign.text} {self.meaning}"
+        return f"{''.join(sign.text for sign in self.signs)} {self.meaning}"
 
 
 class HelpText(Widget):
@@ -141,19 +144,20 @@ class HelpText(Widget):
 def _rows(sections: Sequence[HelpSection]) -> Iterator[_Row]:
     for number, section in enumerate(sections):
         if number:
-            yield _Row(Piece(""))
-        yield _Row(Piece(section.title, "header", bold=True))
+            yield _Row([])
+        yield _Row(section.title)
+        widest = max((pieces_width([sign]) for sign, _ in section.rows), default=0)
         for sign, meaning in section.rows:
-            yield _Row(sign, meaning)
+            yield _Row([sign], meaning, min(widest + 2, _SIGN_WIDTH))
 
 
 def _drawn(row: _Row, width: int) -> list[Content]:
     if not row.meaning:
-        return [content([row.sign])]
-    signs = content([row.sign]).wrap(_SIGN_WIDTH)
-    meanings = Content(row.meaning).wrap(max(1, width - _INDENT - _SIGN_WIDTH))
+        return content(row.signs).wrap(max(1, width)) or [Content("")]
+    signs = content(row.signs).wrap(row.width)
+    meanings = Content(row.meaning).wrap(max(1, width - _INDENT - row.width))
     return [
-        Content.assemble(" " * _INDENT, sign, " " * (_SIGN_WIDTH - sign.cell_length), meaning)
+        Content.assemble(" " * _INDENT, sign, " " * (row.width - sign.cell_length), meaning)
         for sign, meaning in zip_longest(signs, meanings, fillvalue=Content(""))
     ]
 
@@ -205,12 +209,16 @@ _LANE_SIGNS = (
 
 
 class HelpScreen(BoxScreen[None]):
-    """Lists keys and signs: those of the screen that it was opened from stand first."""
+    """Says what can be done now with the row, then lists signs, words, and all keys.
+
+    Opened from a form, words stand first, and else the keys of the screen.
+    """
 
     CSS = """
     HelpScreen {
         & > .box { max-width: 84; height: 90%; }
         & VerticalScroll { scrollbar-size-vertical: 1; }
+        & HelpText { padding-right: 1; }
         & Input.-closed { display: none; }
     }
     """
@@ -226,11 +234,14 @@ class HelpScreen(BoxScreen[None]):
 
     def __init__(self, groups: Sequence[HelpGroup], opened_from: Screen[Any] | None = None) -> None:
         super().__init__()
+        self._title = "help: now · signs · words · all keys"
+        if acts_now(opened_from) is None:
+            self._title = "help"
         self._text = HelpText(list(_sections(groups, opened_from)))
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
-            box.border_title = "help"
+            box.border_title = Content(self._title)
             with VerticalScroll():
                 yield self._text
             yield SearchField(placeholder="words to look for", classes="-closed")
@@ -302,13 +313,35 @@ def _sections(
     groups: Sequence[HelpGroup], opened_from: Screen[Any] | None
 ) -> Iterator[HelpSection]:
     here = [group for group in groups if isinstance(opened_from, group.screens)][:1]
+    now = acts_now(opened_from)
+    signs = (
+        HelpSection(_heading("replicas"), _REPLICA_SIGNS),
+        HelpSection(_heading("lanes of the detail"), _LANE_SIGNS),
+        HelpSection(_heading("timeline"), _TIMELINE_SIGNS),
+    )
+    words = [(Piece(word, "header", bold=True), meaning) for word, meaning in WORDS]
+    explained = HelpSection(_heading("words and limits"), words)
+    if now is not None:
+        yield HelpSection(now.title, now.rows)
+        yield from (*signs, explained)
+    elif isinstance(opened_from, _FORMS):
+        yield explained
     for group in (*here, *(group for group in groups if group not in here)):
         title = f"{group.title} (this screen)" if group in here else group.title
         keys = [(Piece(key.keys, "moving", bold=True), key.words) for key in group.keys]
-        yield HelpSection(title, keys)
-    yield HelpSection("replicas", _REPLICA_SIGNS)
-    yield HelpSection("lanes of the detail", _LANE_SIGNS)
-    yield HelpSection("timeline", _TIMELINE_SIGNS)
+        yield HelpSection(_heading(title), keys)
+    if now is None:
+        if not isinstance(opened_from, _FORMS):
+            yield explained
+        yield from signs
+
+
+_FORMS = (LimitsScreen, ThrottleScreen, PlanScreen)
+"""Screens on which words are typed or chosen: `?` in a field explains them."""
+
+
+def _heading(title: str) -> list[Piece]:
+    return [Piece(title, "header", bold=True)]
 
 
 def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list[HelpGroup]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from textual.binding import BindingType
@@ -18,6 +19,7 @@ from ktui.tui.widgets.frame import TextScreen
 from ktui.tui.widgets.services import services
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
+_VERDICTS = (": holds (", ": does not hold (")
 READING = "Working out what it has done so far …"
 
 
@@ -57,17 +59,23 @@ class ReportScreen(TextScreen[None]):
 
 
 def report_content(report: str) -> Content:
-    """Return a report with the headings of its tables, and its verdict, set off."""
-    return Content("\n").join(map(_line, report.splitlines()))
+    """Return a report with its verdict first, which is set off, as are headings of tables."""
+    lines = report.splitlines()
+    verdict = [line for line in lines if any(words in line for words in _VERDICTS)]
+    if verdict:
+        rest = [line for line in lines if line not in verdict]
+        pairs = pairwise([*verdict, "", *rest, "end"])
+        lines = [line for line, following in pairs if line or following]  # no two empty ones
+    return Content("\n").join(map(_line, lines))
 
 
 def _line(line: str) -> Content:
     if line.isupper():
         return Content.styled(line, "$header")
     subject, _, _ = line.partition(":")
-    if ": does not hold (" in line:
+    if _VERDICTS[1] in line:
         return Content.styled(line, "bold $error")
-    if ": holds (" in line:
+    if _VERDICTS[0] in line:
         return Content.assemble((subject, "bold $success"), line.removeprefix(subject))
     if subject in _OF_FAULTS:
         return Content.assemble((subject, "$dim"), line.removeprefix(subject))

@@ -25,7 +25,7 @@ from ktui.insights.insights import NOTHING, Insights, InsightsSection, insights_
 from ktui.quantities import as_count
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import RowColumn, panel_title
-from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
+from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, stage_bar, state_words
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.frame import RowTable, TableScreen, TextScreen
 from ktui.tui.widgets.services import services
@@ -69,6 +69,9 @@ class RunsScreen(TableScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
+        # runs are few: what is known of one stands right below them
+        self.table.styles.height, self.table.styles.max_height = "auto", "60%"
+        self.table.styles.margin = (0, 0, 1, 0)
         self._read_soon()
         self.set_interval(EVERY_S, self._read_soon)
 
@@ -101,7 +104,9 @@ class RunsScreen(TableScreen):
         return panel_title("runs", len(self._runs), Content.styled(self._place, "$dim"))
 
     def draw(self) -> None:
-        self.show_rows(_COLUMNS, self._runs, self._when_empty)
+        wide = self.size.width >= _WITH_BAR
+        columns = [each for each in _COLUMNS if wide or each.heading != _BAR.heading]
+        self.show_rows(columns, self._runs, self._when_empty)
 
     @property
     def selected(self) -> RunProgress | None:
@@ -175,10 +180,13 @@ def _started(run: RunProgress) -> str:
     return "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
 
 
+_WITH_BAR = 100  # cells from which on there is room for a bar
+_BAR: RowColumn = Column(heading="partitions", cell=lambda run: stage_bar(run, 16), width=16)
 _COLUMNS: tuple[RowColumn, ...] = (
     Column(heading="run", cell=lambda run: [Piece(run.name)]),
     Column(heading="state", cell=lambda run: [Piece(*state_words(run.state))]),
     Column(heading="done", cell=lambda run: [Piece(f"{run.done:,}/{run.partitions:,}")]),
+    _BAR,
     _count("failed", Stage.FAILED, "stalled"),
     _count("called off", Stage.CALLED_OFF, "cancelled"),
     Column(heading="started", cell=lambda run: [Piece(_started(run), "dim")]),

@@ -25,6 +25,7 @@ from ktui.inputfile import Unreadable
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, NeededPermission, Severity
 from ktui.planning.intents.made_plan import CannotMake
+from ktui.planning.intents.registry import INTENTS
 from ktui.planning.plan import Plan
 from ktui.planning.read.json_cursor import BadPlan
 from ktui.preview.facts import Terms
@@ -75,6 +76,16 @@ _READS, _MEASURES = "plan", "measuring"
 """The groups of the workers that read the plan, and measure what a throttle is compared with."""
 
 
+def _made_plans() -> Content:
+    """Return the plans that need no file, each with what it makes."""
+    heading = Content.styled("Plans that need no file:", "$header")
+    made = (
+        Content.assemble((f"{name.replace('-', ' ')}: ", "bold"), (each.means, "$dim"))
+        for name, each in INTENTS.items()
+    )
+    return Content("\n").join([heading, *made])
+
+
 class SwitchPlanScreen(msgspec.Struct, frozen=True):
     """The operator chose the other way to execute the plan: in a run, or as a run of its own."""
 
@@ -123,7 +134,8 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
         & #plan-columns { layout: vertical; height: auto; }
         &.-wide #plan-columns { layout: horizontal; }
         &.-wide .form { width: 50; margin-right: 2; }
-        &.-wide #plan-preview { margin-top: 0; }
+        & #plan-sources { width: 1fr; height: auto; margin-top: 1; }
+        &.-wide #plan-preview, &.-wide #plan-sources { margin-top: 0; }
         & Input { width: 1fr; }
         & Input:focus { background-tint: $primary 25%; }
         & LimitsForm LimitInput { width: 12; }
@@ -215,12 +227,13 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
                             fields = self.fields(step.name)
                             yield Vertical(*fields, id=f"step-{step.name}", classes="step")
                     yield Static(id="plan-answer", markup=False)
+                yield Static(_made_plans(), id="plan-sources", classes="-away", markup=False)
                 yield PreviewPane()
         yield FooterKeys()
 
     def fields(self, step: str) -> Iterator[Widget]:
         if step == PLAN:
-            yield Static(self.BEFORE, id="plan-read", markup=False)
+            yield Static(id="plan-read", markup=False)
         elif step == CHECK:
             yield PlanAllowances()
             yield Static(id="plan-findings", classes="found", markup=False)
@@ -313,8 +326,8 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
             self.query("#plan-way").focus()
             return
         self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
-        if self._request.source != FILE:
-            self._show_read([(_DESCRIBE, "$dim")])
+        made = self._request.source != FILE
+        self._show_read([(_DESCRIBE if made else self.BEFORE, "$dim" if made else "")])
 
     def go_on(self) -> None:
         stale = self._chosen is None or self._source.request != self._reading
@@ -454,6 +467,9 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def _show_read(self, lines: Sequence[ColouredLine]) -> None:
         show_lines(self, "#plan-read", lines)
+        begins = [words for words, _ in lines] == [self.BEFORE]
+        self.query_one("#plan-sources").set_class(not begins, "-away")
+        self.query_one(PreviewPane).set_class(begins, "-away")
 
     async def _sketch(self) -> None:
         request = self._source.request

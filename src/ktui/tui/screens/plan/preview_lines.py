@@ -216,12 +216,18 @@ def _section(
     elif section is PreviewSection.FIGURES:
         yield from ([Piece(line)] for line in text.figures(preview))
     elif section is PreviewSection.SHAPES:
-        yield from ([Piece(line)] for line in text.shape_lines(preview) if preview.moves)
+        for line in text.shape_lines(preview) if preview.moves else ():
+            yield from ([Piece(part)] for part in _fitted(line, width))
     elif preview.moves:
         indent = " " * _TIME_INDENT
         for line in (f"time  {text.time_text(preview)}", *text.throttle_lines(preview)):
             wrapped = textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True)
             yield from ([Piece(part)] for part in wrapped)
+
+
+def _fitted(line: str, width: int) -> list[str]:
+    """Wrap a sentence; the lines of a table keep their blanks."""
+    return [line] if len(line) <= width else textwrap.wrap(line, width)
 
 
 def _findings(preview: PlanPreview, width: int, step: str) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.events import Key
+from textual.events import Key, Resize
 from textual.widgets import Static
 
 from ktui.cluster.partition import TopicPartition
@@ -239,6 +239,12 @@ class LimitsScreen(RunChangeScreen):
         yield own
         yield Static(id="said", markup=False)
 
+    @on(Resize)
+    def _widen(self) -> None:
+        """Let each limit have its meaning beside it in a wide terminal."""
+        wide = self.app.size.width > _WITH_MEANINGS
+        self.box.styles.width = _WITH_MEANINGS if wide else self.WIDTH
+
     def draw(self, attached: AttachedRun) -> None:
         status = attached.status
         form = self.query_one(LimitsForm)
@@ -301,6 +307,9 @@ class LimitsScreen(RunChangeScreen):
         self.ask(SetLimits(dict(form.typed)) if undo is None else undo.command)
 
 
+_WITH_MEANINGS = 164  # cells of the box in which each limit has its meaning beside it
+
+
 def _of_single_brokers(limits: Limits, run: str) -> str:
     own = "; ".join(
         f"broker {each.broker}: {', '.join(_own_figures(limits, each.broker))}"
@@ -336,4 +345,4 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
 def _busiest(limit: Limit, taken: Mapping[Place, int]) -> str:
     place = max(taken, key=taken.__getitem__, default=None)
     most = taken.get(place, 0)
-    return limit.in_use(most, place)
+    return limit.in_use(most, place).replace(" in rack ", " in ")  # the row says that of racks

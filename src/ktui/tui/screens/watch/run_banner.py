@@ -11,7 +11,7 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.forecast.run_progress import UNPREDICTABLE
+from ktui.execution.forecast.run_progress import UNPREDICTABLE, RunProgress
 from ktui.execution.host.catalog import LIVE, OtherRun, RunState
 from ktui.execution.run.events import RateHeld
 from ktui.execution.run.states import CancelKind, Stage, State
@@ -20,7 +20,7 @@ from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, full_limit
 from ktui.planning.throttle_rates import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import rate_gauge
+from ktui.tui.draw.bars import part_lengths, rate_gauge
 from ktui.tui.draw.cells import CANCEL_SIGNS, STAGE_CELLS, Cell, Piece, faded
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
@@ -73,11 +73,12 @@ _ENDS = (
 _QUIET = (Stage.READY, Stage.COPYING, Stage.WAITING, Stage.QUEUED)
 _STOPPING_THE_RUN = (Stage.FAILED, *UNPREDICTABLE)
 """What never gives way: while partitions are in one of these, the run does not end well."""
-_IN_THE_BAR = (
-    *((stage, STAGE_CELLS[stage]) for stage in (Stage.DONE, Stage.READY, Stage.COPYING)),
-    *((stage, STAGE_CELLS[stage]) for stage, _ in _STAGES if stage not in _QUIET),
-    *((stage, STAGE_CELLS[stage]) for stage in (Stage.LEFT_OUT, Stage.WAITING, Stage.QUEUED)),
-)
+_IN_THE_BAR = (Stage.DONE, Stage.READY, Stage.COPYING, Stage.WAITING, Stage.QUEUED)
+_TROUBLE_IN_THE_BAR = (
+    Stage.LEFT_OUT, Stage.FOREIGN, Stage.BEHIND, Stage.HELD_UP, Stage.BLOCKED, Stage.FAILED,
+    Stage.STALLED,
+)  # fmt: skip
+"""In the bar from the left: what is well, what is called off, and the trouble."""
 
 
 class _Rank(enum.IntEnum):
@@ -90,11 +91,11 @@ class _Rank(enum.IntEnum):
     COUNTS = 4
     STAGES = 5
     SPREAD = 6
-    SIZES = 7
-    ETA = 8
-    BATCH = 9
-    PACE = 10
-    BAR = 11
+    BAR = 7
+    SIZES = 8
+    ETA = 9
+    BATCH = 10
+    PACE = 11
     # the second line
     THROTTLE = 12
     LIMIT = 13
@@ -296,24 +297,21 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
     yield part(figures.as_share(status.share), rank=_Rank.SHARE)
 
 
-def stage_bar(status: RunStatus, cells: int = _BAR_CELLS) -> list[Piece]:
+def stage_bar(status: RunProgress, cells: int = _BAR_CELLS) -> list[Piece]:
     """Draw how many of a run's partitions are in each stage; a few have a cell, too."""
-    back = status.counts.get(State.ROLLED_BACK, 0)
+    stages, back = status.stages, status.counts.get(State.ROLLED_BACK, 0)
     stopped = status.counts.get(State.STOPPED, 0)
-    on_the_way = status.stages.get(Stage.CALLED_OFF, 0) - back - stopped
-    called_off = (
+    on_the_way = stages.get(Stage.CALLED_OFF, 0) - back - stopped
+    shown = [
+        *((stages.get(stage, 0), STAGE_CELLS[stage]) for stage in _IN_THE_BAR),
         (back, Cell(CANCEL_SIGNS[CancelKind.ROLLBACK].glyph, "in-sync")),
         (stopped, CANCEL_SIGNS[CancelKind.STOP]),
         (on_the_way, STAGE_CELLS[Stage.CALLED_OFF]),
-    )
-    counted = [(status.stages.get(stage, 0), cell) for stage, cell in _IN_THE_BAR]
-    shown = [(n, cell) for n, cell in (*counted[:1], *called_off, *counted[1:]) if n > 0]
-    widths = [max(1, n * cells // max(1, status.partitions)) for n, _ in shown]
-    if widths:
-        widest = widths.index(max(widths))
-        widths[widest] += cells - sum(widths)
-    pairs = zip(widths, shown, strict=True)
-    return [Piece(cell.glyph * max(0, width), cell.role) for width, (_, cell) in pairs]
+        *((stages.get(stage, 0), STAGE_CELLS[stage]) for stage in _TROUBLE_IN_THE_BAR),
+    ]
+    lengths = part_lengths([count for count, _ in shown], cells)
+    pairs = zip(lengths, shown, strict=True)
+    return [Piece(cell.glyph * length, cell.role) for length, (_, cell) in pairs if length]
 
 
 def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
