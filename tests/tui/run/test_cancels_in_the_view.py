@@ -307,6 +307,18 @@ async def test_a_key_goes_from_run_to_run_and_the_line_names_those_not_shown(
             assert line.rstrip().endswith("ctrl+r next")
 
 
+async def test_no_other_run_is_shown_while_a_plan_is_made_for_this_one(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=SMALL) as watch:
+        beside = a_new_run(moved("b-0"), Limits(), "night")
+        await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        await watch.pass_until("run night RUNNING")
+        await watch.press("n", "ctrl+r")
+        assert "Leave the plan first, with esc" in watch.text
+        assert watch.app.attached is not None
+        assert watch.app.attached.name == NAME
+
+
 async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
     tmp_path: Path,
 ) -> None:

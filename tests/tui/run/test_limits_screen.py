@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ async def test_what_is_in_flight_is_counted_by_rack(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
-        assert watch.dialog_line("Z per rack").split()[3:][:4] == ["none", "2", "in", "rack"]
+        assert re.search(r"none +2 in r\d", watch.dialog_line("Z per rack"))
 
 
 async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
@@ -443,11 +444,11 @@ async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done
     cluster = a_quiet_cluster(*COUNTS_NAMES)
     async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
         await watch.pass_until("2 ready")
-        assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3")
+        assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3  RUNNING")
         assert sum("ready" in watch.row(name) for name in COUNTS_NAMES) == 2
         await watch.press("d")
         assert "partitions 3  ▒ 1 copying  ▙ 2 ready ─" in watch.text
-        assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3")
+        assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3  RUNNING")
 
 
 async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has(tmp_path: Path) -> None:

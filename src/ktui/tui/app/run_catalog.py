@@ -174,6 +174,9 @@ class RunCatalog(Controller):
         await self._app.push_screen(screen, decided)
 
     async def _add(self, extra: CheckedExtraPlan) -> None:
-        what = f"add {extra.name}"
+        what, attached = f"add {extra.name}", self._run.attached
+        if attached is None or attached.name != extra.run.name:
+            self.fail(f"The view no longer shows run {extra.run.name}: nothing was added.", what)
+            return
         self._app.notify(f"Requested from run {extra.run.name} …", title=what)
         await self._run.ask_for(await asyncio.to_thread(extra.command), what)

@@ -29,6 +29,7 @@ from ktui.tui.poll import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.cancel_choice import foreign_moves
+from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
@@ -205,10 +206,18 @@ class RunController(Controller, RunActs):
         in_turn = sorted(self.others, key=lambda each: (each.name != here, each.name <= name))
         return next(iter(in_turn), None)
 
+    @property
+    def makes_plan(self) -> bool:
+        """Whether a plan is being made for the shown run, which therefore stays."""
+        return any(isinstance(screen, PlanScreen) for screen in self._app.screen_stack)
+
     def show_next_run(self) -> None:
         following = self.next_other
         if self.attached is None or following is None:
             self.warn(messages.NO_RUN if self.attached is None else messages.NO_OTHER_RUN)
+            return
+        if self.makes_plan:
+            self.warn(messages.LEAVE_PLAN)
             return
         folder = StateDir(self.attached.folder.path.parent.parent).run(following.name)
         self._app.attach_to(folder)

@@ -258,7 +258,7 @@ class Abilities(KeyAbilities):
             "resume_run": self._may_resume,
             "start_plan": lambda: runs.state_dir is not None and runs.resume_problem is None,
             "show_runs": lambda: runs.state_dir is not None,
-            "next_run": lambda: bool(run.others),
+            "next_run": lambda: bool(run.others) and not run.makes_plan,
             "cancel_foreign": lambda: cancels.may_cancel_foreign,
             "broker_status": lambda: brokers.may_read,
             "manage_broker": lambda: brokers.why_not is None,

@@ -13,6 +13,7 @@ from ktui.tui.run_view.attached import RunStatus
 
 READ_ONLY = "This view is read-only; open it with ktui watch --write to make changes."
 NO_RUN = "No run is attached. r lists the runs, n starts a plan."
+LEAVE_PLAN = "Leave the plan first, with esc: it is for the run shown."
 NO_OTHER_RUN = "No other run of this cluster lives or waits for resume. r lists all runs."
 NO_ENGINES = "Nothing can be started from here."
 NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's own moves, press c."
