@@ -9,6 +9,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits, Mode
+from ktui.progress.timeline import Phase
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -298,6 +299,17 @@ def test_a_hundred_thousand_partitions_fit_on_a_screen_folded(topics: int, each:
         place = model.place_of(tp)
         assert place is not None
         assert model.partition(*place) == tp
+
+
+def test_where_not_all_cells_fit_those_of_topics_that_move_are_shown() -> None:
+    going, model = TopicPartition("going", 7), MapModel()
+    tps = [TopicPartition(topic, n) for topic in ("at-rest", "going") for n in range(50)]
+    seen = {tp: timeline(tp, phase=Phase.MOVING if tp == going else Phase.SETTLED) for tp in tps}
+    model.fit(60, 3)
+    model.update(seen, RowContext(BEGAN_S))
+    assert [(group.name, group.folded) for group in model.groups] == [
+        ("at-rest", True), ("going", False),
+    ]  # fmt: skip
 
 
 def test_cells_grow_with_the_room_that_there_is() -> None:

@@ -290,9 +290,7 @@ class MapModel:
             self.size = next(size for size in _SIZES if self._fits(size))
         else:
             self.size = _SIZES[-1]
-            self.groups = [g._replace(folded=not self._moves(n)) for n, g in enumerate(self.groups)]
-            if not self._fits(self.size):
-                self.groups = [group._replace(folded=True) for group in self.groups]
+            self._fold_what_does_not_fit()
         self.groups = [
             g._replace(folded=self._chosen.get(g.topics[0], g.folded)) for g in self.groups
         ]
@@ -307,9 +305,16 @@ class MapModel:
     def _per_line(self, size: CellSize) -> int:
         return max(1, self._room[0] // size.columns)
 
-    def _moves(self, number: int) -> bool:
-        quiet = {MapState.WAITING, MapState.QUEUED, MapState.DONE, MapState.AT_REST}
-        return not quiet.issuperset(self.codes(number))
+    def _fold_what_does_not_fit(self) -> None:
+        """Fold all groups but the worst that fit beside the headings, and those that move."""
+        left = self._room[1] - len(self.groups)
+        worst = [min(self.codes(number)) for number in range(len(self.groups))]
+        for number in sorted(range(len(self.groups)), key=worst.__getitem__):
+            group = self.groups[number]
+            lines = self._height(group, self.size) - 1
+            folded = worst[number] > MapState.COPYING or lines > left
+            self.groups[number] = group._replace(folded=folded)
+            left -= 0 if folded else lines
 
     def _lay_out(self) -> None:
         span, y = self._per_line(self.size), 0
