@@ -166,6 +166,15 @@ async def test_a_move_that_has_just_begun_has_most_of_the_width() -> None:
     assert "begun" in young
 
 
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("ran_s", [0, 1, 3, 11, 40, 599])
+async def test_a_move_of_any_age_is_drawn_in_any_width(width: int, ran_s: int) -> None:
+    points = tuple((BEGAN_S + at, 1_000 * (ran_s + 1 - at)) for at in range(ran_s + 1))
+    seen = progress(moving(lag_history=points), last=observation(ran_s))
+    for keys in ((), ("<",), ("<", "z"), ("z", "z", "shift+left")):
+        assert "adding" in await seen_at((width, 40), seen, *keys)
+
+
 async def test_fewer_replicas_in_sync_than_min_isr_stand_out_without_colour() -> None:
     lanes = {
         1: Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),

@@ -382,10 +382,11 @@ class Drawing:
         """Compute the bytes a second copied from how the lag fell, and from what is written now."""
         timeline = self.subject.timeline
         messages, size = timeline.lag_messages, timeline.lag_bytes
-        if len(self._catching_up) != 1 or not messages or not size:
-            return [None] * self.axis.past
+        cells = self.axis.past
+        if len(self._catching_up) != 1 or not messages or not size or cells == 1:
+            return [None] * cells
         written, cell_s = timeline.inbound_bytes_s or 0.0, self.axis.window.cell_s
-        apart = max(1, math.ceil(_SMOOTHED_S / cell_s))
+        apart = max(1, min(math.ceil(_SMOOTHED_S / cell_s), cells // 2))
         around = zip(self._lags, self._lags[apart:], strict=False)
         rates: list[float | None] = []
         for before, after in around:
@@ -397,7 +398,7 @@ class Drawing:
                 fell_s = (before - after) / (apart * cell_s)
                 rates.append(max(0.0, fell_s * size / messages + written))
         half = apart // 2
-        return [*rates[:1] * half, *rates, *rates[-1:] * (self.axis.past - half - len(rates))]
+        return [*rates[:1] * half, *rates, *rates[-1:] * (cells - half - len(rates))]
 
     def _written(self) -> Curve | None:
         values = [None if each is None else each.written_s for each in self._samples]
