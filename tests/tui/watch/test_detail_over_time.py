@@ -175,6 +175,13 @@ async def test_a_move_of_any_age_is_drawn_in_any_width(width: int, ran_s: int) -
         assert "adding" in await seen_at((width, 40), seen, *keys)
 
 
+@pytest.mark.parametrize("size", [(20, 10), (40, 12), (70, 24), (300, 80)])
+async def test_a_terminal_of_any_size_draws_any_partition(size: tuple[int, int]) -> None:
+    nothing = PartitionState(TP, None, (), (), None, described=False)
+    for seen in (timeline(), timeline(lanes={}), timeline(lanes={}, state=nothing)):
+        assert "orders-1" in await seen_at(size, progress(seen), "<", "<")
+
+
 async def test_fewer_replicas_in_sync_than_min_isr_stand_out_without_colour() -> None:
     lanes = {
         1: Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),

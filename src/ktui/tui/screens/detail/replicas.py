@@ -91,7 +91,7 @@ def label_columns(
     lanes: Sequence[ReplicaLane], subject: Subject, width: int
 ) -> Iterator[RowColumn]:
     """Return the columns of the lanes' labels; a narrow terminal has fewer."""
-    most = max(3, *(len(f"{each.sign}{each.broker}") for each in lanes))
+    most = max([3, *(len(f"{each.sign}{each.broker}") for each in lanes)])
 
     def broker_cell(each: ReplicaLane) -> list[Piece]:
         after = "!" if each.away else ""
