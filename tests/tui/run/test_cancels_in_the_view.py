@@ -74,6 +74,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Pat
         coming = [line for line in watch.lines if "to come" in line]
         assert "  1 2 3        drops 4 5 6" in coming[-1]
         assert "(cancelled)" in watch.line("target")
+        await watch.resize(LARGE)  # room for all its events
         assert "roll back a-0, requested by" in watch.text
         await watch.press("escape")
         await watch.pass_until("1 rolled back", most_s=3_000)
