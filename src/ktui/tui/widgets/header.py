@@ -19,6 +19,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import key_names
+from ktui.tui.widgets.lines import ChangingText
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 
@@ -54,7 +55,7 @@ class HeaderPart(msgspec.Struct, frozen=True):
     """Whether its last words are a name, which is cut before any other part is left out."""
 
 
-class StatusHeader(Widget):
+class StatusHeader(ChangingText):
     """Draws the status of the cluster, and what is wrong.
 
     The second line shows trouble, and with sums also what moves and the run that has ended. Without
@@ -89,7 +90,7 @@ class StatusHeader(Widget):
             self._status = status
             wrong = status is not None and bool(troubles(status))
             self.set_class(self._with_sums or wrong, "-two-lines")
-            self.refresh()
+            self.refresh_changed()
 
     def render(self) -> Content:
         status, width = self._status, self.size.width

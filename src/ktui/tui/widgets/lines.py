@@ -68,6 +68,43 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
     return [(character, style) for text, style, _ in strip for character in text]
 
 
+class ChangingText(Widget):
+    """A text by `render`; `refresh_changed` writes again only the cells that have changed."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name for it
+        super().__init__(id=id, classes=classes)
+        self._written: list[Strip] = []
+
+    def render(self) -> Content:
+        raise NotImplementedError
+
+    def refresh_changed(self) -> None:
+        before, width = self._written, self.size.width
+        self._written = Visual.to_strips(self, self.render(), width, None, self.visual_style)
+        if len(before) != len(self._written):
+            self.refresh()
+            return
+        for y, (was, now) in enumerate(zip(before, self._written, strict=True)):
+            if parts := changed_parts(was, now, y):
+                self.refresh(*parts)
+
+
+class TextLine(ChangingText):
+    """One line of text."""
+
+    DEFAULT_CSS = "TextLine { height: 1; }"
+    _text = Content("")
+
+    def show(self, text: Content) -> None:
+        self._text = text
+        self.refresh_changed()
+
+    def render(self) -> Content:
+        return self._text
+
+
 _NOT_DRAWN = -1
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import msgspec
 from textual.content import Content
-from textual.widget import Widget
 
 from ktui.execution.forecast.run_progress import UNPREDICTABLE, RunProgress
 from ktui.execution.host.catalog import LIVE, OtherRun, RunState
@@ -27,6 +26,7 @@ from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.header import HeaderPart, line, part
+from ktui.tui.widgets.lines import ChangingText
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import held_up, own_stalls
 
@@ -125,7 +125,7 @@ class ShownAbove(NamedTuple):
 _NOTHING_ABOVE = ShownAbove()
 
 
-class RunBanner(Widget):
+class RunBanner(ChangingText):
     """Draws a `RunStatus`, and names the other runs; takes no room while there is none."""
 
     DEFAULT_CSS = """
@@ -152,7 +152,7 @@ class RunBanner(Widget):
             shown = status is not None and not _is_chip(status)
             self.set_class(shown, "-shown")
             self.set_class(bool(others), "-others")
-            self.refresh()
+            self.refresh_changed()
 
     def render(self) -> Content:
         if self._status is None:
