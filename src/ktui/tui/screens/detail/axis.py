@@ -77,8 +77,15 @@ class Subject(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        ended_at = self.ended_at
-        return self.observation.monotonic_s if ended_at is None else self.second_of(ended_at)
+        """When the picture ends: now, or once a poll has seen the end of the move."""
+        now_s, ended_at = self.observation.monotonic_s, self.ended_at
+        lanes = self.timeline.lanes.values()
+        slots_s = (lane.history.slot_s for lane in lanes if lane.history is not None)
+        return (
+            now_s
+            if ended_at is None
+            else min(now_s, self.second_of(ended_at) + max(slots_s, default=0.0))
+        )
 
     def second_of(self, at: datetime) -> float:
         return self.observation.monotonic_s - (self.observation.at - at).total_seconds()
