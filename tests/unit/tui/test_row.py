@@ -188,7 +188,7 @@ def test_a_reason_with_a_few_cells_says_in_short_what_stands_under_the_cursor(
     seen, context = timeline(phase=Phase.STALLED, lanes=lanes), RowContext(BEGAN_S + 60)
     columns = layout(79, Extents(10, 14))
     words = row_pieces(seen, columns, context)
-    assert "".join(piece.text for piece in words).rstrip().endswith(f"┄ {short}")
+    assert "".join(piece.text for piece in words).rstrip().endswith(f"! {short}")
     assert why in "".join(piece.text for piece in pieces_below(seen, columns, context) or ())
 
 

@@ -175,7 +175,7 @@ _OF_BROKERS: tuple[Column[str], ...] = (
     Column(heading="PEAK INFLOW", cell=lambda use: as_rate(use.inflow), right=True),
     Column(heading="LEAST ROOM", cell=lambda use: as_bytes(use.room), right=True),
     Column(
-        heading="OF DISK",
+        heading="FREE",
         cell=lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-",
         right=True,
     ),

@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import CancelKind, Stage
 from ktui.progress.row import MOMENTS, merge_marks
-from ktui.progress.timeline import Mark, Slots, Timeline
+from ktui.progress.timeline import Mark, Slots, Stall, StallKind, Timeline
 
 BARS: Final = "▁▂▃▄▅▆▇█"  # bars for the share caught up, in eighths
 ELLIPSIS: Final = "…"
@@ -106,6 +106,7 @@ class SpanOf(NamedTuple):
     until_s: float | None  # None: until now
     cell: Cell
     healthy_too: bool = False  # drawn also where polls saw nothing but replicas in sync
+    over: bool = False  # drawn over whatever polls saw
 
 
 class Window(NamedTuple):
@@ -171,7 +172,8 @@ def timeline_cells(
         until = width if span.until_s is None else window.place(span.until_s, width) + 1
         for place in range(max(0, window.place(span.from_s, width)), min(until, width)):
             mark = marks[place]
-            if mark == Mark.NOTHING or (span.healthy_too and mark == Mark.IN_SYNC):
+            hidden = mark == Mark.NOTHING or (span.healthy_too and mark == Mark.IN_SYNC)
+            if hidden or span.over:
                 cells[place] = span.cell
     for sign in signs:
         put_sign(cells, window.place(sign.at_s, width), sign.cell)
@@ -200,6 +202,13 @@ def _worst(*marks: int) -> int:
     known = [mark for mark in marks if mark != _NOTHING]
     trouble = [mark for mark in known if mark in (Mark.STALLED, Mark.OUT_OF_SYNC)]
     return max(trouble) if trouble else min(known, default=_NOTHING)
+
+
+def stalled_span(stall: Stall | None) -> list[SpanOf]:
+    """Return the time without headway of a stall: its alarm comes only after a while."""
+    if stall is None or stall.kind is not StallKind.STALLED:
+        return []
+    return [SpanOf(stall.since_s, None, SIGNS[Mark.STALLED], over=True)]
 
 
 def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:

@@ -88,6 +88,7 @@ _SENTENCES: tuple[tuple[str, Topic, str], ...] = (
 _KINDS = tuple(EventKind(topic, words) for _, topic, words in _SENTENCES)
 _OTHER = EventKind(Topic.OTHER)
 BROKER_DOWN = next(kind for kind in _KINDS if kind.words == "broker{s} down")
+STALLED = next(kind for kind in _KINDS if kind.words == "stalled")
 _OUTCOMES = frozenset(
     kind
     for kind in _KINDS
@@ -266,11 +267,24 @@ def group_words(events: Sequence[Event]) -> str:
     for event in counted:
         kind = event_kind(event)
         worst[kind] = max(worst.get(kind, 0), event.severity)
-    counts = Counter(map(event_kind, counted))
+    counts = _counts(counted)
     kinds = sorted(counts, key=lambda kind: (-worst[kind], kind not in _OUTCOMES))
     named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
     rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])
     return cause + ", ".join([*named, *([f"{rest:,} more"] if rest else [])])
+
+
+def _counts(events: Sequence[Event]) -> Counter[EventKind]:
+    """Count events by kind; of stalls, which the view and the run both report, the partitions."""
+    whole = Counter(map(event_kind, events))
+    if STALLED in whole:
+        stalled = {
+            e.tp if e.tp is not None else n
+            for n, e in enumerate(events)
+            if event_kind(e) == STALLED
+        }
+        whole[STALLED] = len(stalled)
+    return whole
 
 
 def _down(events: Sequence[Event]) -> str:

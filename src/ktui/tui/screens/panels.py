@@ -33,7 +33,7 @@ from ktui.tui.widgets.services import services
 PARTITION, BROKERS, EVENTS, SENT = "partition", "brokers", "events", "sent"
 PANELS = (PARTITION, BROKERS, EVENTS, SENT)
 """By the digits 1 to 4 that give them the keys."""
-_LEAST = {PARTITION: 7, BROKERS: 6, SENT: 4}
+_LEAST = {PARTITION: 6, BROKERS: 5, SENT: 4}
 """The lines with which a panel says enough; brokers and events stand side by side."""
 _FEWEST = 3
 """The lines that a panel keeps, however small it is made."""

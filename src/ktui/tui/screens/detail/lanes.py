@@ -26,6 +26,7 @@ from ktui.tui.draw.cells import (
     cut_pieces,
     mark_cell,
     pieces_width,
+    stalled_span,
     timeline_cells,
 )
 from ktui.tui.draw.paint import content, table_lines
@@ -242,7 +243,8 @@ class Drawing:
 
     def _cells_of(self, each: ReplicaLane) -> list[Cell]:
         history, axis = each.lane.history or _NOT_SEEN, self.axis
-        past = timeline_cells(history, axis.past, axis.window, spans=self._by_run(each.broker))
+        spans = [*self._by_run(each.broker), *stalled_span(each.lane.stall)]
+        past = timeline_cells(history, axis.past, axis.window, spans=spans)
         cells = [Cell(glyph, piece.role) for piece in past for glyph in piece.text]
         later = axis.place(history.end_s)
         leads = each.lane.role is Role.LEADER

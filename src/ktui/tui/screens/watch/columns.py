@@ -23,6 +23,7 @@ from ktui.tui.draw.cells import (
     cell_seconds,
     partition_text,
     replica_pieces,
+    stalled_span,
     timeline_cells,
 )
 from ktui.tui.screens.watch.state import state_cell, urgency
@@ -119,7 +120,10 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
         width,
         Window(context.now_s, cell_s),
         older=[history for history in kept if history is not None],
-        spans=context.past_spans(timeline),
+        spans=[
+            *context.past_spans(timeline),
+            *stalled_span(None if timeline.phase.ended else timeline.stall),
+        ],
         signs=context.signs(timeline, cell_s),
     )
     return _calm(cells) if context.needs_no_hand(timeline) else cells
