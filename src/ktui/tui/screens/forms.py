@@ -64,9 +64,9 @@ class LimitInput(TextField):
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("enter", "submit", "accept", key_display="↵"),
         hidden("up", "app.focus_previous", "up", "Go to the field above"),
-        hidden("down", "app.focus_next", "down", "Go to the field below"),
+        bind("down", "app.focus_next", "field", "Go to the field below", key_display="↑↓"),
     ]
-    give_ids("field", BINDINGS)
+    give_ids("field", BINDINGS, {"app.focus_next": "down"})
     BINDINGS += [_EXPLAIN]
 
 

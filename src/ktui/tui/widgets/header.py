@@ -167,7 +167,7 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
     if status.cancel_gate:
         parts.append(part("CANCEL GATE SHUT", "stalled", bold=True))
         parts.append(part(status.cancel_gate, "stalled", rank=1))
-        parts.append(part("no run begins anything", "stalled", rank=3))
+        parts.append(part("no run begins anything", "stalled", rank=2))
     return parts
 
 
