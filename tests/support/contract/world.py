@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -242,6 +243,11 @@ class SimulatedWorld:
 _LOOKING = Purpose("looking whether a broker knows a new topic")
 
 
+def _read_once(consumer: ShareConsumer) -> None:
+    consumer.poll(5.0)
+    consumer.close()
+
+
 class RealWorld:
     """Reader and writer on a real cluster; `aclose` removes the topics and rates of a test."""
 
@@ -304,8 +310,10 @@ class RealWorld:
                 {**self.connection.for_confluent(), "group.id": name, "log_level": 0}
             )
             consumer.subscribe([name])
-            await asyncio.to_thread(consumer.poll, 5.0)
-            await asyncio.to_thread(consumer.close)
+            # Closing it has hung in the client's own code: only a daemon may be left behind.
+            use = threading.Thread(target=_read_once, args=(consumer,), daemon=True)
+            use.start()
+            await asyncio.to_thread(use.join, 20.0)
         else:
             groups = self.memberships()
             await groups.join(name, b"", 60.0)
