@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -126,6 +126,7 @@ def test_a_moment_of_trouble_is_shown_at_any_width_of_the_timeline(mark: Mark) -
     st.integers(2, 120),
     st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5, 15, 120]),
 )
+@example(b"l", 3, 1)  # the sign of a moment whose slot begins before the window
 def test_cells_move_left_with_time_and_never_change_what_they_show(
     marks: bytes, width: int, cell_s: float
 ) -> None:

@@ -184,7 +184,7 @@ def _sampled(slots: Slots, first: int, width: int, cell_s: float) -> list[int]:
     """Return the mark of each cell: of a part of a slot, or of several slots."""
     marks, ratio = slots.marks, cell_s / slots.slot_s
     offset = round(slots.end_s / slots.slot_s, 6) - len(marks)  # of the first slot, in slots
-    found, before = [], None
+    found, before = [], math.floor((first - 1) * ratio - offset)
     for cell in range(first, first + width):
         start = math.floor(cell * ratio - offset)
         stop = max(start + 1, math.floor((cell + 1) * ratio - offset))
