@@ -106,7 +106,7 @@ class ScaledClock(PausableClock):
         self.run()
 
     async def leap(self, seconds: float) -> None:
-        """Let so many seconds pass at once; whoever sleeps wakes in order, at the time it chose."""
+        """Advance by so many seconds at once; sleepers wake in order, each at its own time."""
         real, leaped = self._real, VirtualClock()
         self._go_by(leaped)
         await leaped.advance(seconds / self.speed)

@@ -184,7 +184,7 @@ _OF_BROKERS: tuple[Column[str], ...] = (
 
 
 def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
-    """Tell each stall once, with the twins that had it, and how long at most."""
+    """List each stall once, with the twins that had it and its longest duration."""
     alike: dict[tuple[object, ...], list[tuple[str, SeenStall]]] = {}
     for twin in twins:
         for stall in twin.summary.stalls:

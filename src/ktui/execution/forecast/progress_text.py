@@ -101,21 +101,21 @@ def counts_text(progress: RunProgress) -> str:
     """Count the partitions by stage: "10 of 35 done, 2 blocked, 5 copying, 18 queued"."""
     done = f"{progress.done:,} of {progress.partitions:,} done"
     counts = ((progress.stages.get(stage), stage) for stage in STAGES_TOLD)
-    told = (
+    by_stage = (
         f"{count:,} {stage}{_how(progress) if stage is Stage.CALLED_OFF else ''}"
         for count, stage in counts
         if count
     )
-    return ", ".join([done, *told])
+    return ", ".join([done, *by_stage])
 
 
 def _how(progress: RunProgress) -> str:
     """How partitions are called off, which matters: " (2 stopped, 1 rolling back)"."""
     states = [state for state, stage in STAGES.items() if stage is Stage.CALLED_OFF]
-    told = {state.words: progress.counts.get(state, 0) for state in states}
-    told[State.STOPPED.words] -= progress.not_started
-    told["not started"] = progress.not_started
-    counts = [(n, words) for words, n in told.items() if n]
+    by_words = {state.words: progress.counts.get(state, 0) for state in states}
+    by_words[State.STOPPED.words] -= progress.not_started
+    by_words["not started"] = progress.not_started
+    counts = [(n, words) for words, n in by_words.items() if n]
     if len(counts) == 1:
         return f" ({counts[0][1]})"
     return f" ({', '.join(f'{n:,} {words}' for n, words in counts)})"

@@ -43,6 +43,7 @@ class SentRequests:
     def __init__(self) -> None:
         self.newest: deque[SentRequest] = deque(maxlen=MOST_SENT)
         self._open: dict[Hashable, SentRequest] = {}
+        self.changes = 0  # how often any of them has changed: who has drawn them need not again
 
     def note_entries(self, entries: Sequence[JournalEntry]) -> None:
         # Each request has at most two entries; older ones could not be shown.
@@ -71,12 +72,14 @@ class SentRequests:
         if len(self.newest) == MOST_SENT:
             oldest = self.newest[0]
             self._open = {k: each for k, each in self._open.items() if each is not oldest}
+        self.changes += 1
         self.newest.append(request)
         self._open[key] = request
 
     def _answered(self, key: Hashable, verdict: Verdict, code: str | None) -> None:
         request = self._open.pop(key, None)
         if request is not None:
+            self.changes += 1
             request.verdict, request.why = verdict, code or ""
 
 

@@ -20,7 +20,7 @@ from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.tui.draw.cells import Piece, cut_pieces, faded
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.sent import sent_lines
+from ktui.tui.run_view.sent import SentRequests, sent_lines
 from ktui.tui.screens.brokers.panel import BrokersPanel
 from ktui.tui.screens.detail.screen import DetailPane
 from ktui.tui.screens.events import EventList
@@ -105,6 +105,8 @@ class EventsPanel(Vertical):
 class SentPanel(Vertical):
     """What the run has sent to Kafka, each request with its answer."""
 
+    _drawn_from: tuple[SentRequests | None, int, int, bool] | None = None
+
     def compose(self) -> ComposeResult:
         yield Static(id="sent-rule", classes="rule", markup=False)
         with VerticalScroll():
@@ -118,9 +120,14 @@ class SentPanel(Vertical):
         rule = panel_rule(self, 4, [Piece(SENT, bold=True)])
         set_text(self.query_one("#sent-rule", Static), rule)
         attached, stale = services(self).attached, services(self).outage is not None
-        lines = [] if attached is None else sent_lines(attached.sent.newest)
-        lines = lines or [[Piece("nothing yet", "dim")]]
+        sent = None if attached is None else attached.sent
         width = self.size.width - 4
+        drawn_from = (sent, 0 if sent is None else sent.changes, width, stale)
+        if drawn_from == self._drawn_from:
+            return
+        self._drawn_from = drawn_from
+        lines = [] if sent is None else sent_lines(sent.newest)
+        lines = lines or [[Piece("nothing yet", "dim")]]
         drawn = [content(cut_pieces(faded(line) if stale else line, width)) for line in lines]
         set_text(self.query_one("#sent-lines", Static), Content("\n").join(drawn))
 

@@ -64,6 +64,13 @@ def changed_parts(before: Strip, after: Strip, y: int) -> list[Region]:
     return [*parts, Region(start, y, end - start, 1)] if start >= 0 else parts
 
 
+def refresh_changed(widget: Widget, before: Sequence[Strip], now: Sequence[Strip]) -> None:
+    """Have the parts of a widget's lines written again that differ; both have as many lines."""
+    for y, (was, strip) in enumerate(zip(before, now, strict=True)):
+        if was is not strip and (parts := changed_parts(was, strip, y)):
+            widget.refresh(*parts)
+
+
 def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
     return [(character, style) for text, style, _ in strip for character in text]
 
@@ -85,10 +92,8 @@ class ChangingText(Widget):
         self._written = Visual.to_strips(self, self.render(), width, None, self.visual_style)
         if len(before) != len(self._written):
             self.refresh()
-            return
-        for y, (was, now) in enumerate(zip(before, self._written, strict=True)):
-            if parts := changed_parts(was, now, y):
-                self.refresh(*parts)
+        else:
+            refresh_changed(self, before, self._written)
 
 
 class TextLine(ChangingText):
@@ -136,10 +141,8 @@ class Lines(Widget):
         self._draw(self.size.width)
         if len(before) != len(self._strips):
             self.refresh(layout=True)
-            return
-        for y, (was, now) in enumerate(zip(before, self._strips, strict=True)):
-            if was is not now and (parts := changed_parts(was, now, y)):
-                self.refresh(*parts)
+        else:
+            refresh_changed(self, before, self._strips)
 
     def _draw(self, width: int) -> None:
         known = self._drawn if width == self._width else []

@@ -86,7 +86,7 @@ def _broker_note(view: BrokerView) -> str:
 
 
 def run_lines(view: BrokerView, run: str, at: datetime, *, manages: bool = True) -> list[Content]:
-    """Say what a run takes off a broker and brings to it, and what waits while it is down."""
+    """Describe what a run moves off a broker and onto it, and what waits while it is down."""
     if not view.alive:
         return _down_lines(view, run, at, manages=manages)
     off, off_left, onto, onto_left = view.to_move
