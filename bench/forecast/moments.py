@@ -31,7 +31,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pipeline.forecast.replay import RUN, DecodedPoll, EtaReplay
 from ktui.recording.segments import RunLine, from_wall_ms
 from ktui.speed.answer import Span

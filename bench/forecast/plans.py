@@ -27,7 +27,7 @@ from bench.forecast.real_runs import LABS, Kind, Machine
 from bench.forecast.stored import StoredRun, real
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.earlier_runs import shown_by_journal
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.preview.facts import ClusterFacts, Terms

@@ -17,7 +17,7 @@ from bench.checks import check_count
 from bench.timing import deeds_in_turn, ratio
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started, encode
 from ktui.execution.run.options import RunOptions
-from ktui.insights.prior import RateCurve
+from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS

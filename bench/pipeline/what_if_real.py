@@ -26,7 +26,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import StepBegun, StepOver
-from ktui.insights.insights import ClusterInsights, RunAdvice, advice_options, insights_in
+from ktui.insights import ClusterInsights, RunAdvice, advice_options, insights_in
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab.layout import Lab

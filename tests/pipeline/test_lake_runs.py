@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.insights.insights import insights_in
+from ktui.insights import insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import DerivedOptions

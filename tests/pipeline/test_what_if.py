@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import astuple
 from pyspark.sql import Row, SparkSession
 
-from ktui.insights.insights import insights_in
+from ktui.insights import insights_in
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.tables import RATES, RUNS, WHAT_IF
 from ktui.pipeline.what_if.model import HeldOutTests

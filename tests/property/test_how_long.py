@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.insights.insights import limit_options, options_text
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread, limit_options, options_text
 from ktui.pacing.limits import (
     InternalOrder,
     Limits,

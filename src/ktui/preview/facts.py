@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from ktui.cluster.permissions import CanaryObstacles, Permissions
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding
 from ktui.planning.check.rules import PlanRules, at_target, moves_leader

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.insights.prior import NonNegativeInt, Prior
+from ktui.insights import NonNegativeInt, Prior
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.speed.answer import Basis, Misfit, Source, Span
 from ktui.speed.copies import CopiesOfBothEnds, CopyLoad, Pair, speedup

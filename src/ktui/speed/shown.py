@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.insights.prior import NonNegativeInt, Prior, RateCurve, Spread
+from ktui.insights import NonNegativeInt, Prior, RateCurve, Spread
 from ktui.json_text import checked_moment
 from ktui.speed.capacity import ASSUMED, THROTTLED, Amount, BrokerShown, CapacityMemory
 from ktui.speed.copies import HALF_AT, speedup

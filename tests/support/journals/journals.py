@@ -39,7 +39,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from ktui.simulated.clock import VirtualClock

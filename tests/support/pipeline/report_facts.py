@@ -8,16 +8,18 @@ from typing import TypeVar
 
 import msgspec
 
-from ktui.insights.insights import (
+from ktui.insights import (
     ClusterInsights,
     EtaError,
     Insights,
     PairRate,
+    Prior,
+    RateCurve,
     RunAdvice,
     SizeRate,
+    Spread,
     StallCause,
 )
-from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.records import (
     ForecastRecord,

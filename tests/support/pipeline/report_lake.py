@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.execution.journal.commands import SetThrottle
-from ktui.insights.insights import NAME, insights_in
+from ktui.insights import NAME, insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake import manifest as manifests

@@ -23,7 +23,7 @@ from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.throttle.objective import Figure, no_figure
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.insights import NAME, publish_insights
+from ktui.insights import NAME, publish_insights
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.runs import InsightsScreen

@@ -17,8 +17,8 @@ from textual.app import App
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.main import ktui
-from ktui.insights.insights import NAME as INSIGHTS
-from ktui.insights.insights import encode
+from ktui.insights import NAME as INSIGHTS
+from ktui.insights import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.call_ktui import NamedCluster

@@ -10,7 +10,7 @@ import pytest
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem
-from ktui.insights.insights import (
+from ktui.insights import (
     NAME,
     Insights,
     encode,

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
-from ktui.insights.prior import RateCurve
+from ktui.insights import RateCurve
 from ktui.pipeline.forecast import replay
 from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
 from ktui.pipeline.run import replays

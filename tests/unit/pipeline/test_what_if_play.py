@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
-from ktui.insights.prior import RateCurve
+from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
 from ktui.pipeline.what_if.advice import advise
 from ktui.pipeline.what_if.model import Evidence, Model

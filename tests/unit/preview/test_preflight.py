@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.check.findings import FindingKind, Severity
 from ktui.preview import preview as preflight_module

@@ -28,7 +28,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.run import Run
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.check.snapshot import read_with_log_dirs

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Move, Situation, Step, WantedPartition
 from ktui.pacing.steps import next_step

@@ -20,7 +20,7 @@ from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import open_regular
-from ktui.insights.insights import publish_insights
+from ktui.insights import publish_insights
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest.decode import SegmentSelection

@@ -14,7 +14,7 @@ from ktui.cli.output.json_form import encode
 from ktui.cli.run.runs import local_time
 from ktui.cluster.text import clean, marked
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.insights import (
+from ktui.insights import (
     NOTHING,
     ClusterInsights,
     Insights,

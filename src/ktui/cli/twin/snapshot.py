@@ -25,7 +25,7 @@ from ktui.cluster.text import clean
 from ktui.durable import write_output
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
-from ktui.insights.insights import read_insights
+from ktui.insights import read_insights
 from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS

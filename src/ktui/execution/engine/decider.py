@@ -48,7 +48,7 @@ from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import Resources, throttle_resources
 from ktui.execution.time_left.forecast import Promise
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import NOTHING_FOREIGN

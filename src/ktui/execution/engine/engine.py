@@ -54,7 +54,7 @@ from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.execution.throttle.objective import Figure, ObjectiveKeeper, no_figure
 from ktui.execution.throttle.write_settings import SettingsWriter
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.planning.throttle_rates import Objective
 from ktui.progress.timeline import Timeline
 from ktui.speed.shown import SpeedShown

@@ -19,8 +19,7 @@ from ktui.execution.run.events import JournalEntry, Started, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
 from ktui.execution.time_left.copy_progress import leader_of
-from ktui.insights.insights import ClusterInsights, insights_of
-from ktui.insights.prior import Prior
+from ktui.insights import ClusterInsights, Prior, insights_of
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.capacity import Capacity, CapacityMemory
 from ktui.speed.copies import Pair

@@ -38,7 +38,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast, TimeNeeded
 from ktui.execution.time_left.simulate_rest import LeastLeft
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.speed.answer import Basis, Source, Span
 
 WINDOW = timedelta(minutes=10)  # for the rate; bytes copied earlier say nothing about it

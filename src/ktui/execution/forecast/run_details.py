@@ -36,7 +36,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
 from ktui.execution.time_left.forecast import APART
 from ktui.inputfile import FileProblem
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 
 MOST_SEEN = 10_000  # the most partition states to fold: a fraction of a second of work
 _FORECASTS = timedelta(minutes=1)  # whose forecasts show how certain the last one is

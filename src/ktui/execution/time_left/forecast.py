@@ -20,7 +20,7 @@ from ktui.execution.time_left.simulate_rest import (
     least_remaining,
     simulate_remaining,
 )
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.pacing.situation import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.catchup import SEEN_S

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
-from ktui.insights.insights import ClusterInsights, Insights
+from ktui.insights import ClusterInsights, Insights
 from ktui.pipeline.forecast.insights import insights, rows
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table, require_columns

@@ -11,17 +11,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.execution.time_left.forecast import STEP_S
-from ktui.insights.insights import (
+from ktui.insights import (
     ClusterInsights,
     EtaError,
     PairRate,
+    Prior,
+    RateCurve,
     RunAdvice,
     SizeRate,
+    Spread,
     StallCause,
     Withheld,
     limit_options,
 )
-from ktui.insights.prior import Prior, RateCurve, Spread
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS, MOVES, RUNS, SPANS, WHAT_IF

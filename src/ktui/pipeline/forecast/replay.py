@@ -18,7 +18,7 @@ from ktui.execution.forecast.estimate import Estimate, EstimateMemory
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import with_requested_replicas
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.timeline import Progress, Role, Timeline
 from ktui.recording.codec import BrokenSequence, Decoder

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ktui.cluster.text import clean
-from ktui.insights.insights import publish_insights
+from ktui.insights import publish_insights
 from ktui.pipeline.errors import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found

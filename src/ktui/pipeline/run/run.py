@@ -11,8 +11,8 @@ import msgspec
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from ktui.insights.insights import NAME as INSIGHTS_FILE
-from ktui.insights.insights import Insights, encode
+from ktui.insights import NAME as INSIGHTS_FILE
+from ktui.insights import Insights, encode
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import (
     PLAYED_BY,

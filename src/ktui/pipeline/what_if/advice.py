@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ktui.insights.insights import limit_options, options_text
+from ktui.insights import limit_options, options_text
 from ktui.pipeline.tables.run_story import RateChooser
 from ktui.pipeline.what_if.play import GridCell, SimulatedCell
 from ktui.quantities import as_count, as_duration, as_rate

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count, as_duration, as_rate
 from ktui.speed.capacity import ASSUMED, THROTTLED, BrokerShown, Capacity, Rates

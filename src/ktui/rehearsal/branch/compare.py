@@ -25,7 +25,7 @@ from ktui.execution.run.options import USUAL_POLL_S, Schedule
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import event_sentence, limits_text
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.progress.flows import Counted
 from ktui.progress.timeline import Progress

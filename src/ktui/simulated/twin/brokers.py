@@ -18,7 +18,7 @@ from ktui.cluster.settings import (
     broker_resource,
     topic_resource,
 )
-from ktui.insights.prior import Prior
+from ktui.insights import Prior
 from ktui.planning.check.findings import disk_of
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.controller import schema

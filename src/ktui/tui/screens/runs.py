@@ -21,7 +21,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
 from ktui.inputfile import FileProblem
-from ktui.insights.insights import NOTHING, Insights, InsightsSection, insights_in, sections
+from ktui.insights import NOTHING, Insights, InsightsSection, insights_in, sections
 from ktui.quantities import as_count
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import RowColumn, panel_title

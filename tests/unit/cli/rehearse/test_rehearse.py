@@ -27,7 +27,7 @@ from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
 from ktui.execution.run.options import NO_SCHEDULE, Schedule
-from ktui.insights.insights import encode
+from ktui.insights import encode
 from ktui.pacing.limits import Limits, default_limits, parse_broker_limits
 from ktui.recording.reading import find_sessions
 from ktui.rehearsal.summary import Settings

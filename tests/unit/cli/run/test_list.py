@@ -24,8 +24,16 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, Noted, StateEntered
 from ktui.execution.run.states import State
-from ktui.insights.insights import NAME, NOTHING, ClusterInsights, Insights, encode, sections
-from ktui.insights.prior import Prior, RateCurve
+from ktui.insights import (
+    NAME,
+    NOTHING,
+    ClusterInsights,
+    Insights,
+    Prior,
+    RateCurve,
+    encode,
+    sections,
+)
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

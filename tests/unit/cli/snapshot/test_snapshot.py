@@ -12,7 +12,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.partition import TopicPartition
-from ktui.insights.insights import encode
+from ktui.insights import encode
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster

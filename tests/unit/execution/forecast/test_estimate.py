@@ -10,7 +10,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import Continued, Paused, PauseOrigin, StateEntered, ThrottleChanged
 from ktui.execution.run.states import State
-from ktui.insights.prior import Prior, RateCurve, Spread
+from ktui.insights import Prior, RateCurve, Spread
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.answer import Basis, Misfit, Source
 from ktui.speed.capacity import ASSUMED

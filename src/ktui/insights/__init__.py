@@ -1,1 +1,0 @@
-"""Insights from earlier runs, in a small file that the pipeline writes and all others read."""
