@@ -1,4 +1,4 @@
-"""Files and folders that survive a power cut, and what may be written where.
+"""Files and folders that survive a power cut, what may be written where, and regular files only.
 
 Every file that a person names is written by one rule: links are followed, a regular file or a new
 name is replaced atomically, and named pipes, character devices and the process's own streams are
@@ -120,16 +120,50 @@ def write_whole(path: Path, content: bytes, *, mode: int | None = 0o600) -> None
     """
     place = find_place(path)
     if place.is_stream:
-        words = "it is not a regular file. Remove it, or move it away"
-        raise OSError(errno.EINVAL, words, str(path))
+        raise _irregular(path)
     _replace(place, content, mode)
 
 
 def check_replaceable(path: Path) -> None:
     """Raise OSError unless a rename onto ktui's own path replaces a regular file, or nothing."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-        words = "it is not a regular file. Remove it, or move it away"
-        raise OSError(errno.EINVAL, words, str(path))
+        raise _irregular(path)
+
+
+_LONGEST_NOTE = 1 << 20  # the most bytes of a note that are read; ktui writes none that is longer
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Open a regular file, no link, without blocking, closed in children, new: 0600; OSError."""
+    try:
+        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link. Remove it", str(path)) from None
+        if error.errno == errno.ENXIO:  # a pipe that nobody reads
+            raise _irregular(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise _irregular(path)
+    return file
+
+
+def read_note(path: Path) -> bytes:
+    """Return a small file's content, up to a MiB. OSError: unreadable, or not regular."""
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        return file.read(_LONGEST_NOTE)
+
+
+def check_regular(path: Path) -> None:
+    """Check that a path is a regular file, or a link to one; else OSError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise _irregular(path)
+
+
+def _irregular(path: Path) -> OSError:
+    """A pipe, a folder or a device in a file's place: reading a pipe would never end."""
+    return OSError(errno.EINVAL, "it is not a regular file. Remove it, or move it away", str(path))
 
 
 def _replace(place: Place, content: bytes, mode: int | None) -> None:

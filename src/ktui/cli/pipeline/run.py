@@ -18,8 +18,8 @@ from ktui.cli.context.option import add_option, all_of
 from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
+from ktui.durable import open_regular
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.regular_files import open_regular
 from ktui.insights import publish_insights
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions

@@ -14,11 +14,10 @@ from typing import Literal
 
 import msgspec
 
-from ktui.durable import sync_folder, write_whole
+from ktui.durable import read_note, sync_folder, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import lock_file
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.regular_files import read_note
 from ktui.json_text import checked_moment, decode_untrusted
 
 _PATIENCE_S = 0.5

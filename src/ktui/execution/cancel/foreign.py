@@ -16,14 +16,13 @@ from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
-from ktui.durable import sync_folder
+from ktui.durable import open_regular, sync_folder
 from ktui.execution.cancel.preview import min_isr_danger
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
 from ktui.execution.engine.requests import LAST_IN_SYNC, READ_STALE_S, stale_read_reason
 from ktui.execution.engine.working_state import Debounce
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.regular_files import open_regular
 from ktui.execution.run.parts import refusal_text
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track

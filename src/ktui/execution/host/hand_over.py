@@ -19,14 +19,13 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.durable import copy_new, find_place, sync_folder
+from ktui.durable import copy_new, find_place, open_regular, sync_folder
 from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.file import check_foreign, sqlite_side_files, tail_marker_path
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Exported, Imported, JournalEntry, Started
 from ktui.execution.run.run import Run
 

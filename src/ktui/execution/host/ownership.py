@@ -24,12 +24,11 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.durable import sync_folder, write_whole
+from ktui.durable import open_regular, read_note, sync_folder, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import RunDir, StateDir, refuse_network
 from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal
-from ktui.execution.regular_files import open_regular, read_note
 from ktui.execution.run.events import Started
 from ktui.json_text import checked_moment, decode_untrusted
 

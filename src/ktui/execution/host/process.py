@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ktui.cluster.text import clean
+from ktui.durable import open_regular
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.operator_command import exit_text
@@ -20,7 +21,6 @@ from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import StopEngine
 from ktui.execution.journal.journal import RunFollower
-from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Owned
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration

@@ -17,9 +17,8 @@ import msgspec
 import platformdirs
 
 from ktui.cluster.text import clean
-from ktui.durable import make_folder, sync_folder
+from ktui.durable import make_folder, open_regular, sync_folder
 from ktui.execution.errors import RunRefused
-from ktui.execution.regular_files import open_regular
 from ktui.inputfile import Unreadable, expand_home
 
 MOUNTS = Path("/proc/mounts")  # Linux's list, in fstab(5)'s format; elsewhere nothing is known

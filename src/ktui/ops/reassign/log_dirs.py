@@ -24,10 +24,9 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import LOG_DIR_RATE, broker_resource
 from ktui.cluster.text import clean
-from ktui.durable import write_whole
+from ktui.durable import read_note, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.regular_files import read_note
 from ktui.json_text import decode_untrusted
 from ktui.ops.reassign.tool import (
     MOVE_FAILED,

@@ -8,10 +8,9 @@ from functools import partial
 
 import msgspec
 
-from ktui.durable import write_whole
+from ktui.durable import read_note, write_whole
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.regular_files import read_note
 from ktui.json_text import decode_untrusted
 from ktui.tui.screens.panels import PANELS, PanelChoices, Panels
 from ktui.tui.screens.watch.columns import SORTS, Ordering
