@@ -161,7 +161,7 @@ def _write_run(
     entries = entries_for_twin(run, at, cluster_id)
     with Journal.create(folder.journal, clock) as journal:
         journal.copy(entries)
-    write_rollback(folder, [entry.event for entry in entries])
+    write_rollback(folder, Run(run.name).fold(entries))
     return folder
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.durable import write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.run.events import AnyRunEvent, PlannedPart
+from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
@@ -38,47 +38,38 @@ from ktui.units import Rate
 
 
 def rollback_plan(run: Run) -> Plan:
-    """Return a run's original replicas, without topics that are gone: no tool takes them."""
+    """Return a run's original replicas, without topics that are gone: no tool takes them.
+
+    In the format of Kafka's tool, with KIP-236's `original_replicas`.
+    """
     tracks = (track for track in run.tracks.values() if track.state is not State.TOPIC_GONE)
-    return _plan((t.tp.topic, t.tp.partition, t.original) for t in tracks)
-
-
-def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
-    """Write the rollback plan of a new run. Raises RunProblem: it cannot be written."""
-    planned = (
-        each for event in first if isinstance(event, PlannedPart) for each in event.partitions
-    )
-    plan = _plan((each.topic, each.partition, each.original) for each in planned)
-    _write(run, plan)
-
-
-def rewrite_rollback(run: RunDir) -> None:
-    """With extra plans' partitions. RunProblem: not possible; has the next command."""
-    with RunFollower(run.journal) as follower:
-        follower.refresh()
-    try:
-        _write(run, rollback_plan(follower.run))
-    except RunProblem as problem:
-        fix = f"Print the same plan: ktui plan rollback {run.name}"
-        raise RunProblem(f"{problem}. {fix}") from None
-
-
-def _write(run: RunDir, plan: Plan) -> None:
-    """Write the whole file, or leave the old one."""
-    try:
-        write_whole(run.rollback, plan_as_json(plan).encode())
-    except OSError as error:
-        raise RunProblem(f"{run.rollback}: cannot be written: {error.strerror}") from None
-
-
-def _plan(originals: Iterable[tuple[str, int, Brokers]]) -> Plan:
-    """Return originals in the format of Kafka's tool, with KIP-236's `original_replicas`."""
     return Plan(
         tuple(
-            PartitionTarget(topic, partition, original, original_replicas=original)
-            for topic, partition, original in originals
+            PartitionTarget(
+                track.tp.topic, track.tp.partition, track.original, original_replicas=track.original
+            )
+            for track in tracks
         )
     )
+
+
+def write_rollback(folder: RunDir, run: Run) -> None:
+    """Write the rollback plan of a run, whole, or leave the old one. Raises RunProblem."""
+    try:
+        write_whole(folder.rollback, plan_as_json(rollback_plan(run)).encode())
+    except OSError as error:
+        raise RunProblem(f"{folder.rollback}: cannot be written: {error.strerror}") from None
+
+
+def rewrite_rollback(folder: RunDir) -> None:
+    """With extra plans' partitions. RunProblem: not possible; has the next command."""
+    with RunFollower(folder.journal) as follower:
+        follower.refresh()
+    try:
+        write_rollback(folder, follower.run)
+    except RunProblem as problem:
+        fix = f"Print the same plan: ktui plan rollback {folder.name}"
+        raise RunProblem(f"{problem}. {fix}") from None
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,10 +113,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare_run(
-    new: NewRun,
-    facts: ClusterFacts,
-    *,
-    connection: Mapping[str, str] | None = None,
+    new: NewRun, facts: ClusterFacts, *, connection: Mapping[str, str] | None = None
 ) -> list[AnyRunEvent]:
     """Return a run's first events, checked just now. RunRefused: every problem, or no figure."""
     options = new.options
@@ -165,8 +153,8 @@ def make_run(state: StateDir, name: str, first: Sequence[AnyRunEvent], clock: Cl
     run = state.create_run(name)
     try:
         with Journal.create(run.journal, clock) as journal:
-            journal.append(first)
-        write_rollback(run, first)
+            entries = journal.append(first)
+        write_rollback(run, Run(name).fold(entries))
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise

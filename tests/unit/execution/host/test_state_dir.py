@@ -15,6 +15,7 @@ from ktui.execution.host import state_dir as statedir
 from ktui.execution.host.launch import write_rollback
 from ktui.execution.host.ownership import CancelGateFile, own_run
 from ktui.execution.host.state_dir import StateDir, StateDirProblem, default_name, resolve_state_dir
+from ktui.execution.run.run import Run
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import planned, written
 
@@ -54,7 +55,7 @@ def test_everything_created_is_private_whatever_the_umask(tmp_path: Path) -> Non
     try:
         deep = StateDir(tmp_path / "home" / "state" / "ktui")
         run = deep.create_run("drain-b3")
-        write_rollback(run, [planned(1)])
+        write_rollback(run, Run("drain-b3"))
         CancelGateFile(deep, "cluster").shut(FIRST_MOMENT, "ada@ops1 (1)", "stop")
         own_run(run).release()
         written(run.journal, [planned(1)]).close()
