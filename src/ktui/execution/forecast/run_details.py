@@ -226,14 +226,14 @@ def read_details(client: RunClient, state: StateDir) -> FoundRun:
     waits = wait_reasons(run, estimate.time_needed(), now, owned=owner is not None)
     waiting = (
         WaitingPartition(
-            topic=each.track.tp.topic,
-            partition=each.track.tp.partition,
-            state=each.track.state,
-            since=each.track.since,
-            waits_for=each.code,
-            reason=each.reason.sentence,
+            topic=track.tp.topic,
+            partition=track.tp.partition,
+            state=track.state,
+            since=track.since,
+            waits_for=reason.code,
+            reason=reason.sentence,
         )
-        for each in waits
+        for track, reason in waits
     )
     cluster_id = progress.cluster_id
     gate = None if cluster_id is None else CancelGateFile(state, cluster_id).state()

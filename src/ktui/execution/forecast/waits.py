@@ -54,6 +54,7 @@ class HeldBy(enum.StrEnum):
 
 
 WaitCause = HeldBy | WaitsFor  # what holds it, or the limit without room
+_ALONE, _CUT = "goes alone", "cut together"
 
 
 class Waits:
@@ -214,47 +215,21 @@ def waiting_tracks(run: Run) -> list[Track]:
 
 
 class WaitReason(NamedTuple):
-    """Why a partition waits: for a cell, and in full."""
+    """Why a partition waits."""
 
-    short: str
+    code: str  # for scripts: the cause of the wait, or the limit without room
+    short: str  # for a cell
     sentence: str
 
 
-class Waiting(NamedTuple):
-    """A partition that waits, and why."""
-
-    track: Track
-    code: str  # as `wait_code` has it
-    reason: WaitReason
-
-
-def wait_reasons(run: Run, needed: TimeNeeded, now: datetime, *, owned: bool) -> list[Waiting]:
+def wait_reasons(
+    run: Run, needed: TimeNeeded, now: datetime, *, owned: bool
+) -> list[tuple[Track, WaitReason]]:
     """Return why begun partitions and the next one wait, by the journal alone."""
     tracks = waiting_tracks(run)
     waits = Waits(run, between=tracks, needed=needed, seen=None, now=now, owned=owned)
     causes = ((track, waits.of(track)) for track in tracks)
-    return [
-        Waiting(track, wait_code(cause), wait_reason(cause, run, track))
-        for track, cause in causes
-        if cause is not None
-    ]
-
-
-def wait_code(cause: WaitCause) -> str:
-    """Return the code for scripts: the cause of the wait, or the limit without room."""
-    match cause:
-        case HeldBy():
-            return cause.value
-        case Full():
-            return cause.limit.replace("_", "-")
-        case WaitsForNextWave():
-            return "next wave"
-        case WaitsForCut():
-            return "cut together"
-        case WaitsForOthers():
-            return "internal last"
-        case WaitsForLoneStep() | WaitsToGoAlone():
-            return "goes alone"
+    return [(track, wait_reason(cause, run, track)) for track, cause in causes if cause is not None]
 
 
 def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
@@ -262,10 +237,11 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
     reason = _reason_in_turn(cause, run, track)
     if track.urgency is None:
         return reason
-    short, sentence = f"{urgent_text(track.urgency)}; {reason.short}", reason.sentence
+    urgent, sentence = urgent_text(track.urgency), reason.sentence
     if isinstance(cause, Full) and cause.among_urgent:
         sentence += " Only what urgent partitions have in flight counts for it."
-    return WaitReason(short, f"It goes first ({urgent_text(track.urgency)}). {sentence}")
+    short, sentence = f"{urgent}; {reason.short}", f"It goes first ({urgent}). {sentence}"
+    return WaitReason(reason.code, short, sentence)
 
 
 def _reason_in_turn(  # noqa: PLR0911 - one for each cause
@@ -280,6 +256,7 @@ def _reason_in_turn(  # noqa: PLR0911 - one for each cause
             return _cut_reason(cause, run)
         case WaitsForOthers():
             return WaitReason(
+                "internal last",
                 "internal: last",
                 "It is of one of Kafka's own topics, which go last: it begins once no other"
                 " partition waits to begin.",
@@ -288,11 +265,13 @@ def _reason_in_turn(  # noqa: PLR0911 - one for each cause
             left = as_count(cause.left, "partition")
             have = "has" if cause.left == 1 else "have"
             return WaitReason(
+                "next wave",
                 f"wave {cause.wave:,}: {cause.left:,} left",
                 f"It begins with the next wave: {left} of wave {cause.wave:,} {have} not ended.",
             )
         case WaitsForLoneStep():
             return WaitReason(
+                _ALONE,
                 f"{cause.tp} goes alone",
                 f"The step of {cause.tp} can never fit the limits, and goes alone: nothing else"
                 " is submitted until it is over.",
@@ -305,6 +284,7 @@ def _alone_reason(cause: WaitsToGoAlone) -> WaitReason:
     adds, letter = as_count(cause.adds, "replica"), FIELDS[cause.limit].letter
     own = "" if cause.broker is None else f" of broker {cause.broker}"
     return WaitReason(
+        _ALONE,
         f"adds {cause.adds:,}, {letter}{own} is {cause.most:,}",
         f"Its next step adds {adds}, more than {letter}{own} ({cause.most:,}) ever lets: it goes"
         " alone, once nothing else is in flight.",
@@ -315,6 +295,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
     until, deadline = _deadline(run)
     if hold is HeldBy.NO_ENGINE and run.exported is not None:
         return WaitReason(
+            hold.value,
             "the run was exported",
             f"The run was exported to {run.exported.file}, and goes on where that is imported.",
         )
@@ -344,20 +325,14 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
             else f"No step begins yet: {run.gate.reason}.",
         ),
         HeldBy.TIME_UP: (f"past {until}", f"It is past {deadline}: nothing more is submitted."),
-        HeldBy.PAUSED: (
-            "paused by the operator",
-            "It is paused, or its topic, by the operator.",
-        ),
-        HeldBy.TOO_LATE: (
-            f"would not end by {until}",
-            f"It is not expected to end by {deadline}.",
-        ),
+        HeldBy.PAUSED: ("paused by the operator", "It is paused, or its topic, by the operator."),
+        HeldBy.TOO_LATE: (f"would not end by {until}", f"It is not expected to end by {deadline}."),
         HeldBy.TOO_LATE_AS_ASSUMED: (
             f"would not end by {until}",
             f"It is not expected to end by {deadline}, as assumed: no copy has shown its rate.",
         ),
     }[hold]
-    return WaitReason(short, sentence)
+    return WaitReason(hold.value, short, sentence)
 
 
 def _deadline(run: Run) -> tuple[str, str]:
@@ -370,19 +345,21 @@ def _deadline(run: Run) -> tuple[str, str]:
 
 
 def _full_reason(full: Full, track: Track) -> WaitReason:
+    code = full.limit.replace("_", "-")
     if full.among_internal:
         return WaitReason(
+            code,
             "one internal leader at a time",
             "Its next step moves its leader, which coordinates groups or transactions: of these"
             " one moves at a time, and one is moving.",
         )
     if full.limit != "partitions":
-        return WaitReason(*FIELDS[full.limit].why_full(full))
+        return WaitReason(code, *FIELDS[full.limit].why_full(full))
     goes_on, are = "goes on" if track.begun else "begins", "is" if full.used == 1 else "are"
     under_way = as_count(full.most, "partition")
     words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
     short = f"P {full.used:,} of {full.most:,} in use"
-    return WaitReason(short, f"{words} one of them has ended.")
+    return WaitReason(code, short, f"{words} one of them has ended.")
 
 
 def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:
@@ -390,12 +367,14 @@ def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:
     if left < cut.together:
         are = "is" if cut.ready == 1 else "are"
         return WaitReason(
+            _CUT,
             f"cut: {cut.ready:,} of {left:,} ready",
             f"It has all its new replicas. The {left:,} that are left are cut once nothing is"
             f" adding any more ({cut.ready:,} {are} ready by now).",
         )
     have = "does" if cut.ready == 1 else "do"
     return WaitReason(
+        _CUT,
         f"cut: {cut.ready:,} of {cut.together:,} ready",
         f"It has all its new replicas. All that have them are cut together once {cut.together:,} do"
         f" ({cut.ready:,} {have} by now), or once nothing is adding any more.",
