@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import Any, Protocol
 
 from ktui.cluster.text import clean
 from ktui.execution.host.operator_command import (
     CommandProblem,
     HelperThread,
-    command_output,
+    command_name,
+    run_command,
     split_command,
 )
 from ktui.execution.run.options import RunOptions
@@ -100,8 +100,8 @@ def ask_command(text: str, timeout_s: float = TIMEOUT_S) -> float:
         words = split_command(text)
     except CommandProblem as problem:
         raise FigureProblem(f"--sli-command {problem}") from None
-    name = f"--sli-command {clean(Path(words[0]).name)}"
-    output, failed = command_output(words, timeout_s)
+    name = command_name("--sli-command", words)
+    output, failed = run_command(words, timeout_s)
     if failed is not None:
         raise FigureProblem(f"{name} {failed}")
     lines = [line.strip() for line in output.splitlines() if line.strip()]

@@ -70,25 +70,14 @@ def resolve_command(text: str) -> str:
 
 def run_command(
     words: Sequence[str], timeout_s: float, given: bytes = b"", *, outlives_s: int = 0
-) -> str | None:
-    """Run a command once, and return what went wrong: "ended with exit code 1: no such host".
+) -> tuple[str, str | None]:
+    """Run a command once: return the end of its output, and what went wrong, if anything did.
 
     Args:
         timeout_s: seconds after which the command is killed, with its children.
         given: its standard input.
         outlives_s: seconds that the command may still take where this process is killed.
     """
-    return _run(words, timeout_s, given, outlives_s)[1]
-
-
-def command_output(words: Sequence[str], timeout_s: float) -> tuple[str, str | None]:
-    """Return the end of its output, and what went wrong; killed with children after `timeout_s`."""
-    return _run(words, timeout_s, b"", 0)
-
-
-def _run(
-    words: Sequence[str], timeout_s: float, given: bytes, outlives_s: int
-) -> tuple[str, str | None]:
     with _killed_with_us(outlives_s) as watch:
         try:
             with tempfile.TemporaryFile() as standard_input:
@@ -208,6 +197,22 @@ def _last_line(errors: bytes) -> str:
     return f": {clean(words)[:_LONGEST_WORDS]}" if words else ""
 
 
+def command_name(option: str, words: Sequence[str]) -> str:
+    """Name a command by its option and its program: "--while check.sh"."""
+    return f"{option} {clean(Path(words[0]).name)}"
+
+
+def _problem_of(
+    option: str, words: Sequence[str], timeout_s: float, given: bytes = b"", outlives_s: int = 0
+) -> str | None:
+    try:
+        _, problem = run_command(words, timeout_s, given, outlives_s=outlives_s)
+    except Exception as error:  # its thread goes on: it is run again, or gets the next notice
+        log.exception("the command of %s failed in an unknown way", option)
+        problem = f"failed: {error!r:.200}"
+    return None if problem is None else f"{command_name(option, words)} {problem}"
+
+
 class HelperThread:
     """A thread for `serve`, begun again where it has died or could not begin."""
 
@@ -260,26 +265,30 @@ class WhileCommand:
                 self._problem = self._begin(command) if command else None
                 self._changed.notify_all()
             if self._words and (problem := self._thread.keep_alive()):
-                return f"{_name(self._words)} cannot be run: {problem}"
+                return f"{self._name} cannot be run: {problem}"
             silent_s = time.monotonic() - self._ended_s
             late = silent_s > self._every_s + self._timeout_s + LATE_S
             if self._words and self._problem is None and late:
-                return f"{_name(self._words)} has given no answer for {as_duration(silent_s)}"
+                return f"{self._name} has given no answer for {as_duration(silent_s)}"
             return self._problem
+
+    @property
+    def _name(self) -> str:
+        return command_name("--while", self._words)
 
     def _begin(self, command: str) -> str:
         try:
             self._words = split_command(command)
         except CommandProblem as problem:
             return f"--while {problem}"
-        return f"{_name(self._words)} has not ended yet"
+        return f"{self._name} has not ended yet"
 
     def _serve(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._words)
                 words = self._words
-            problem = self._run(words)
+            problem = _problem_of("--while", words, self._timeout_s)
             with self._changed:
                 if self._words is words:
                     self._problem, self._ended_s = problem, time.monotonic()
@@ -287,18 +296,6 @@ class WhileCommand:
 
     def _has_another_than(self, words: Sequence[str]) -> bool:
         return self._words is not words
-
-    def _run(self, words: Sequence[str]) -> str | None:
-        try:
-            problem = run_command(words, self._timeout_s)
-        except Exception as error:  # it is run again, and until then the gate is shut
-            log.exception("the command of --while failed in an unknown way")
-            problem = f"failed: {error!r:.200}"
-        return None if problem is None else f"{_name(words)} {problem}"
-
-
-def _name(words: Sequence[str]) -> str:
-    return f"--while {clean(Path(words[0]).name)}"
 
 
 MOST_WAITING = 100  # at most; the oldest are dropped first
@@ -352,24 +349,17 @@ class EventCommand:
 
     @property
     def _name(self) -> str:
-        return f"--on-event {clean(Path(self._words[0]).name)}"
+        return command_name("--on-event", self._words)
 
     def _serve(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
                 notice, self._busy = self._waiting.popleft(), True
-            problem = self._run(notice)
+            outlives_s = math.ceil(self._timeout_s)  # a page about a killed engine still goes out
+            problem = _problem_of("--on-event", self._words, self._timeout_s, notice, outlives_s)
             with self._changed:
                 self._busy = False
                 if problem is not None:
-                    self._failures.append(f"{self._name} {problem}")
+                    self._failures.append(problem)
                 self._changed.notify_all()
-
-    def _run(self, notice: bytes) -> str | None:
-        outlives_s = math.ceil(self._timeout_s)  # a page about a killed engine still goes out
-        try:
-            return run_command(self._words, self._timeout_s, notice, outlives_s=outlives_s)
-        except Exception as error:  # the next notice is handed on all the same
-            log.exception("a notice was not handed on")
-            return f"failed: {error!r:.200}"

@@ -24,7 +24,6 @@ from ktui.execution.host.operator_command import (
     EventCommand,
     HelperThread,
     WhileCommand,
-    command_output,
     exit_text,
     resolve_command,
     run_command,
@@ -56,7 +55,7 @@ def test_of_what_a_command_prints_only_the_end_is_kept_and_nothing_goes_to_a_dis
     prints = "print('x' * 5_000_000); print(7)"
     smallest_files = f"ulimit -f 1; exec {shlex.join(python(prints))}"
 
-    output, problem = command_output(["sh", "-c", smallest_files], LONG_S)
+    output, problem = run_command(["sh", "-c", smallest_files], LONG_S)
 
     assert problem is None
     assert output.endswith("x\n7\n")
@@ -64,14 +63,14 @@ def test_of_what_a_command_prints_only_the_end_is_kept_and_nothing_goes_to_a_dis
 
 
 def test_a_command_that_prints_without_an_end_is_killed_in_time() -> None:
-    assert command_output(["yes"], 0.5) == ("", "took longer than 0.5 s and was killed")
+    assert run_command(["yes"], 0.5) == ("", "took longer than 0.5 s and was killed")
 
 
 def test_nothing_waits_for_a_child_that_a_command_leaves_behind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     leaves = f"echo 5; cat {tmp_path / 'gate'} &"
 
-    assert command_output(["sh", "-c", leaves], LONG_S) == ("5\n", None)
+    assert run_command(["sh", "-c", leaves], LONG_S) == ("5\n", None)
     with (tmp_path / "gate").open("w"):
         pass  # the child ends
 
@@ -88,7 +87,7 @@ def test_every_end_of_a_process_can_be_named(code: int, text: str) -> None:
 def test_a_command_that_dies_of_an_unusual_signal_has_failed() -> None:
     words = python("import os; os.kill(os.getpid(), 40)")
 
-    assert run_command(words, LONG_S) == "ended with signal 40"
+    assert run_command(words, LONG_S) == ("", "ended with signal 40")
 
 
 def test_a_command_and_its_children_end_with_an_engine_that_is_killed(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_a_command_does_not_get_the_variables_that_hold_secrets(
     monkeypatch.setenv("NO_PASSWORD_OF_A_TEST", "shown")
     assert fetch_value({"env": "A_PASSWORD_OF_A_TEST"}, "", "sasl.password", tmp_path) == "hidden"
 
-    output, _ = command_output(["env"], LONG_S)
+    output, _ = run_command(["env"], LONG_S)
 
     assert "NO_PASSWORD_OF_A_TEST=shown" in output.splitlines()
     assert "hidden" not in output
@@ -218,7 +217,7 @@ def test_a_failure_of_an_unknown_kind_is_reported_and_the_next_notice_is_handed_
     out = tmp_path / "out"
     command = EventCommand(script(tmp_path, appending(out)))
 
-    def breaks(*_: object, **__: object) -> str | None:
+    def breaks(*_: object, **__: object) -> tuple[str, str | None]:
         raise KeyError("odd")
 
     with monkeypatch.context() as broken:
@@ -341,7 +340,9 @@ def test_one_that_cannot_be_read_forbids_steps(checks: WhileCommand) -> None:
 
 
 def test_a_command_that_cannot_be_run_has_failed(tmp_path: Path) -> None:
-    assert run_command([str(tmp_path / "gone")], 1.0) == "cannot be run: No such file or directory"
+    gone = [str(tmp_path / "gone")]
+
+    assert run_command(gone, 1.0) == ("", "cannot be run: No such file or directory")
 
 
 def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run_again(
@@ -350,12 +351,12 @@ def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run
     ends: Queue[str | Exception | None] = Queue()
     begun: Queue[None] = Queue()
 
-    def runs(*_: object) -> str | None:
+    def runs(*_: object, **__: object) -> tuple[str, str | None]:
         begun.put(None)
         end = ends.get()
         if isinstance(end, Exception):
             raise end
-        return end
+        return "", end
 
     monkeypatch.setattr(operator_command, "run_command", runs)
     checks.forbids("check")
@@ -378,7 +379,12 @@ def test_what_goes_wrong_in_an_unknown_way_shuts_the_gate_and_the_command_is_run
 def test_a_success_of_long_ago_lets_no_step_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = WhileCommand(every_s=5.0, timeout_s=10.0)
     ended = threading.Event()
-    monkeypatch.setattr(operator_command, "run_command", lambda *_: ended.set())
+
+    def succeeds(*_: object, **__: object) -> tuple[str, str | None]:
+        ended.set()
+        return "", None
+
+    monkeypatch.setattr(operator_command, "run_command", succeeds)
     checks.forbids("check")
     ended.wait()
     while checks.forbids("check") is not None:
