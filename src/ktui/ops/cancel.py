@@ -24,7 +24,7 @@ from ktui.execution.cancel.foreign import (
     settlement_by_run,
 )
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.catalog import unfinished_journals
+from ktui.execution.host.catalog import journals_of
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import CancelGateFile, holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -216,7 +216,7 @@ class ClusterCancel:
             gate.shut(self._clock.now(), this_process().short, reason)
         self._runs = [
             RunOnCluster(follower, request, live=owner is not None)
-            for follower, owner in unfinished_journals(self.state, seen.cluster_id)
+            for follower, owner in journals_of(self.state, seen.cluster_id)
         ]
         listed = self._asked_for(seen)
         for run in self._runs:
@@ -352,7 +352,7 @@ async def cancel_foreign(
 def _check_nobody_runs(
     state: StateDir, cluster_id: str, moves: Collection[ListedReassignment]
 ) -> None:
-    for follower, owner in unfinished_journals(state, cluster_id):
+    for follower, owner in journals_of(state, cluster_id):
         with follower:
             in_flight = follower.run.tracks_in_flight
             steps = (in_flight[move.tp] for move in moves if move.tp in in_flight)

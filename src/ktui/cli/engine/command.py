@@ -44,7 +44,7 @@ from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.kept import KeptSpeed
 from ktui.execution.host.operator_command import WhileCommand
 from ktui.execution.host.ownership import CancelGateFile, Ownership, own_run
-from ktui.execution.host.process import Heartbeat, close_inherited
+from ktui.execution.host.process import close_inherited, note_poll
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
@@ -221,15 +221,16 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     source = SameClusterSource(observer, run.started.cluster_id)
     owner = owned.holder
     canary = Canary(cluster.connection, run.name) if run.options.canary else None
-    kept = KeptSpeed(state.run(run.name), clock, lambda: engine.speed_shown)
+    folder = state.run(run.name)
+    kept = KeptSpeed(folder, clock, lambda: engine.speed_shown)
     try:
         engine = Engine(
             run,
             journal,
             metrics.through(
-                # shows that this process runs
                 AfterPoll(
-                    kept.through(recorded.through(source)), Heartbeat(state.run(run.name)).beat
+                    AfterPoll(recorded.through(source), kept.write_if_due),
+                    partial(note_poll, folder),  # shows that this process runs
                 ),
                 lambda: engine.timelines,
             ),

@@ -75,21 +75,15 @@ def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[
 
 def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
     """Yield a cluster's readable runs that have not ended, each with its owner, if any."""
-    for follower, owner in unfinished_journals(state_dir, cluster_id):
+    for follower, owner in journals_of(state_dir, cluster_id):
         with follower:
             yield follower.run, owner
 
 
-def unfinished_journals(
-    state_dir: StateDir, cluster_id: str
+def journals_of(
+    state_dir: StateDir, cluster_id: str, *, with_ended: bool = False
 ) -> Iterator[tuple[RunFollower, Holder | None]]:
     """Yield the journals of the same runs, to be followed further; the caller closes each."""
-    return _journals(state_dir, cluster_id, with_ended=False)
-
-
-def _journals(
-    state_dir: StateDir, cluster_id: str, *, with_ended: bool
-) -> Iterator[tuple[RunFollower, Holder | None]]:
     for folder in state_dir.run_dirs():
         try:
             owner = holder(folder)
@@ -321,7 +315,7 @@ def late_requests(
         return []
     left: list[Run] = []
     ours: set[TopicPartition] = set()
-    for follower, owner in _journals(state_dir, cluster_id, with_ended=True):
+    for follower, owner in journals_of(state_dir, cluster_id, with_ended=True):
         with follower:
             run = follower.run
         if owner is None:

@@ -10,7 +10,6 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.durable import write_whole
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import live_runs
@@ -190,10 +189,6 @@ class KeptSpeed:
         self._written_s: float | None = None
         self._problem: str | None = None
 
-    def through(self, source: ObservationSource) -> ObservationSource:
-        """Poll through a source, and keep now and then what the polls before have shown."""
-        return _KeepingSource(source, self)
-
     def write_if_due(self) -> None:
         now_s = self._clock.monotonic()
         if self._written_s is None or now_s - self._written_s >= EVERY_S:
@@ -221,15 +216,3 @@ def read_kept(path: Path) -> SpeedShown | None:
     except (Unreadable, msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return shown if shown.schema_version <= SCHEMA_VERSION else None
-
-
-class _KeepingSource(SourceWrapper):
-    """Polls a cluster, and keeps what the polls have shown."""
-
-    def __init__(self, source: ObservationSource, kept: KeptSpeed) -> None:
-        super().__init__(source)
-        self._kept = kept
-
-    async def poll(self, interest: Interest) -> Observation:
-        self._kept.write_if_due()
-        return await super().poll(interest)

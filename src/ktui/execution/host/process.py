@@ -29,20 +29,14 @@ _SHORTEST_S = 30.0
 _POLLS = 5  # a silence of fewer polls means nothing: an answer may be slow
 
 
-class Heartbeat:
-    """Records each poll of the cluster by an engine."""
-
-    def __init__(self, run: RunDir) -> None:
-        self._path = run.last_poll
-
-    def beat(self) -> None:
-        """A poll has just ended; if that cannot be recorded, the run goes on."""
-        with suppress(OSError):
-            file = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
-            try:
-                os.utime(file)
-            finally:
-                os.close(file)
+def note_poll(run: RunDir) -> None:
+    """Record that an engine has just polled; if that is not possible, the run goes on."""
+    with suppress(OSError):
+        file = open_regular(run.last_poll, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.utime(file)
+        finally:
+            os.close(file)
 
 
 def last_poll_at(run: RunDir) -> datetime | None:
@@ -102,15 +96,18 @@ def possible_causes(lines: Iterable[str]) -> list[str]:
 
 def _last_line(folder: RunDir, since: datetime) -> str:
     try:
-        with folder.log.open("rb") as log:
-            status = os.fstat(log.fileno())
-            if datetime.fromtimestamp(status.st_mtime, UTC) < since:
-                return ""
-            log.seek(max(0, status.st_size - _MOST_BYTES))
-            lines = log.read().decode(errors="replace").splitlines()
+        if datetime.fromtimestamp(folder.log.stat().st_mtime, UTC) < since:
+            return ""
+        lines = _log_lines(folder)
     except OSError:
         return ""
     return lines[-1].strip() if lines else ""
+
+
+def _log_lines(folder: RunDir, start: int = 0) -> list[str]:
+    with folder.log.open("rb") as log:
+        log.seek(max(start, os.fstat(log.fileno()).st_size - _MOST_BYTES))
+        return log.read().decode(errors="replace").splitlines()
 
 
 PYTHON = (sys.executable, "-P", "-m", "ktui")  # -P: no modules of the current folder
@@ -160,12 +157,9 @@ class EngineProcess:
         if self._code is not None and self._code < 0:
             return f"it was ended by {exit_text(self._code)}"
         try:
-            with self.run.log.open("rb") as log:
-                now, before = os.fstat(log.fileno()), self._log_before
-                is_same = before is not None and before.st_ino == now.st_ino
-                start = before.st_size if before is not None and is_same else 0
-                log.seek(max(start, now.st_size - _MOST_BYTES))
-                lines = log.read().decode(errors="replace").splitlines()
+            before, now = self._log_before, self.run.log.stat()
+            is_same = before is not None and before.st_ino == now.st_ino
+            lines = _log_lines(self.run, before.st_size if before is not None and is_same else 0)
         except OSError as error:
             return f"its log cannot be read: {error.strerror}"
         return "\n".join(possible_causes(lines)[-_LAST_WORDS:]) or "its log names no error"

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ from ktui.execution.engine.gates import Leaving
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.ownership import this_process
-from ktui.execution.host.process import Heartbeat, last_poll_at
+from ktui.execution.host.process import last_poll_at, note_poll
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
     Continue,
@@ -115,7 +116,7 @@ async def test_another_cluster_at_the_same_address_ends_the_engine_before_it_sen
 async def test_each_poll_is_noted_even_one_that_finds_the_wrong_cluster(tmp_path: Path) -> None:
     run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
-    source = AfterPoll(SameClusterSource(observer, "elsewhere"), Heartbeat(run).beat)
+    source = AfterPoll(SameClusterSource(observer, "elsewhere"), partial(note_poll, run))
     assert last_poll_at(run) is None
 
     with pytest.raises(RunProblem):

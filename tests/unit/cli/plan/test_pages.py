@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ktui.cli.engine.listeners import AfterPoll
 from ktui.cli.plan.make import COMMANDS
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.host.kept import KeptSpeed
@@ -172,7 +173,7 @@ class KeptRun(PlannedRun):
 
     def through(self, source: ObservationSource) -> ObservationSource:
         """Keep now and then what the engine has shown."""
-        return self._kept.through(source)
+        return AfterPoll(source, self._kept.write_if_due)
 
     def carried_to_its_end(self) -> float:
         """Carry the run out as its process does, and return the seconds that it took."""

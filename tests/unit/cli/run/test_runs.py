@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.ownership import Holder, own_run
-from ktui.execution.host.process import Heartbeat, silence
+from ktui.execution.host.process import note_poll, silence
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -83,7 +83,7 @@ def owned_for_days() -> Holder:
 
 def polled(run: RunDir, seconds_ago: float) -> datetime:
     """Set the time of the last poll of a run; return it."""
-    Heartbeat(run).beat()
+    note_poll(run)
     at = SystemClock().now() - timedelta(seconds=seconds_ago)
     os.utime(run.last_poll, (at.timestamp(), at.timestamp()))
     return at

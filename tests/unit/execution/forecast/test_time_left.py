@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ktui.cli.engine.listeners import AfterPoll
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.forecast.earlier_runs import LAST, EarlierRuns
 from ktui.execution.host.kept import KeptSpeed, read_kept
@@ -224,7 +225,7 @@ class KeptStory(Story):
     def through(self, source: ObservationSource) -> ObservationSource:
         """Keep now and then what the engine has shown."""
         self.kept = KeptSpeed(self.folder, self.clock, lambda: self._shown)
-        return self.kept.through(source)
+        return AfterPoll(source, self.kept.write_if_due)
 
     @property
     def _shown(self) -> SpeedShown | None:
