@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
@@ -351,15 +351,15 @@ def test_a_fault_on_a_topic_deleted_earlier_is_refused(read: Read) -> None:
         ("{drain: [1], expand: [2]}", "'drain' is set already"),
         ("{drain: [9]}", "plan.drain.0: there is no broker 9"),
         ("{drain: []}", "plan.drain: expected at least one broker"),
-        ("{drain: [1, 2]}", "every remaining broker already has a replica of orders-"),
+        ("{drain: [1, 2]}", "every broker that may get replicas has one of the partition already"),
         ("{drain: [3], topics: [nosuch]}", "plan.topics.0: there is no topic 'nosuch'"),
         ("{drain: [3], throttle: 0}", "plan.throttle: expected at least 1 byte a second"),
         ("{drain: [3], start: -1}", "plan.start: expected a time"),
         ("{drain: [3], limits: {replica: 1}}", "unknown key 'replica'; did you mean 'replicas'?"),
         ("{drain: [3], limits: {replicas: 0}}", "0 is too small"),
         ("{drain: [3], limits: {shape: round}}", "'round' is not a valid value"),
-        ("{replication-factor: 5}", "5 replicas need 5 brokers; there are 4"),
-        ("{replication-factor: 3, topics: [orders]}", "nothing would move"),
+        ("{replication-factor: 5}", "audit-0 cannot have 5 replicas: 4 brokers are online"),
+        ("{replication-factor: 3, topics: [orders]}", "Every partition has 3 replicas already."),
         ("{partitions: []}", "nothing would move"),
         ("{partitions: [{topic: audit, partition: 0, replicas: [1, 2]}]}", "nothing would move"),
         ("{partitions: [{topic: audit, partition: 2, replicas: [1]}]}", "no partition 2; it has 0"),
@@ -610,3 +610,20 @@ def test_a_view_opens_at_most_an_hour_into_its_story(read: Read) -> None:
     assert "opens-at: expected at most 3,600 seconds" in str(
         problem(read, "title: x\nopens-at: 2h\n")
     )
+
+
+@pytest.mark.parametrize(
+    ("goal", "targets"),
+    [
+        ("{drain: [1], topics: [audit]}", {"audit-0": (3, 2)}),
+        ("{replication-factor: 3, topics: [audit]}", {"audit-0": (1, 2, 3), "audit-1": (3, 4, 1)}),
+        ("{leaders-off: [3], topics: [audit]}", {"audit-1": (4, 3)}),
+    ],
+)
+def test_the_goal_of_a_plan_gives_the_targets_of_ktui_plan(
+    read: Read, goal: str, targets: dict[str, Brokers]
+) -> None:
+    plan = read(f"{TWO_TOPICS}plan:\n  {goal}\n").plan
+
+    assert plan is not None
+    assert {str(tp): brokers for tp, brokers in plan.targets.items()} == targets

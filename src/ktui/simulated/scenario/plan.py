@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain
 from typing import Any
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.partition import Replica, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import (
     ClusterWriter,
     ConfigChange,
@@ -20,142 +19,18 @@ from ktui.cluster.ports import (
 from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, broker_resource, topic_resource
 from ktui.inputfile import unknown_key
 from ktui.pacing.limits import CHOICES, NUMBERS, PACE, Limits, LimitsProblem, parse_limits
-from ktui.simulated.layout import ClusterSpec, TopicSpec
+from ktui.planning.intents.drain import drain, replication_factor
+from ktui.planning.intents.layout import Layout
+from ktui.planning.intents.leader_flow import demote
+from ktui.planning.intents.made_plan import CannotMake, Wishes, left_lines
+from ktui.planning.intents.shares import fill
+from ktui.planning.replication_factor import BrokerPool
+from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.file import FieldPlace, PlanPart, ScenarioPlan, TargetsPart
-from ktui.simulated.scenario.topics import names_of
+from ktui.simulated.scenario.topics import in_sync, names_of
 from ktui.simulated.scenario.world import World
 
-Racks = Mapping[int, str | None]  # every broker with its rack, None if that is unknown
-ScenarioTargets = dict[TopicPartition, tuple[int, ...]]
-
-
-class TooFewBrokers(ValueError):
-    """There are not enough brokers for the goal."""
-
-
-def drain_targets(
-    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
-) -> ScenarioTargets:
-    """Replace brokers `off` by the least loaded: fewest replicas of the topic, then of all."""
-    loads = _Loads(racks, topics)
-    stay = [broker for broker in racks if broker not in off]
-    targets: ScenarioTargets = {}
-    for tp, replicas in _partitions(topics, moved):
-        target = list(replicas)
-        for place, broker in enumerate(replicas):
-            if broker in off:
-                target[place] = loads.choose(tp, stay, target, instead_of=broker)
-        if tuple(target) != replicas:
-            targets[tp] = tuple(target)
-    return targets
-
-
-def expand_targets(
-    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
-) -> ScenarioTargets:
-    """Move an even share of each topic's replicas to the brokers `onto`, from the fullest."""
-    loads = _Loads(racks, ())
-    seen = 0
-    targets: ScenarioTargets = {}
-    for tp, replicas in _partitions(topics, moved):
-        loads.add(replicas)
-        seen += len(replicas)
-        target = list(replicas)
-        for turn, broker in enumerate(onto):
-            share = seen / len(racks) + turn / len(onto)  # not all at the same partitions
-            if broker not in target and loads.load_of(broker) + 1 <= share:
-                loads.replace_fullest(target, broker, kept=onto)
-        if tuple(target) != replicas:
-            targets[tp] = tuple(target)
-    return targets
-
-
-def replication_factor_targets(
-    topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
-) -> ScenarioTargets:
-    """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`."""
-    loads = _Loads(racks, topics)
-    targets: ScenarioTargets = {}
-    for tp, replicas in _partitions(topics, moved):
-        target = list(replicas[:factor])
-        while len(target) < factor:
-            target.append(loads.choose(tp, racks, target))
-        if tuple(target) != replicas:
-            targets[tp] = tuple(target)
-    return targets
-
-
-def leaders_off_targets(
-    topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
-) -> ScenarioTargets:
-    """Put another replica first where one of `off` is, unless all replicas are on `off`."""
-    leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
-    targets: ScenarioTargets = {}
-    for tp, replicas in _partitions(topics, moved):
-        others = [broker for broker in replicas if broker not in off]
-        if replicas[0] in off and others:
-            leader = min(others, key=lambda broker: (leads[broker], broker))
-            leads[leader] += 1
-            leads[replicas[0]] -= 1
-            targets[tp] = (leader, *(broker for broker in replicas if broker != leader))
-    return targets
-
-
-def _partitions(
-    topics: Iterable[TopicSpec], moved: Collection[str]
-) -> Iterable[tuple[TopicPartition, tuple[int, ...]]]:
-    for topic in topics:
-        if topic.name in moved:
-            for number, replicas in enumerate(topic.replicas):
-                yield TopicPartition(topic.name, number), replicas
-
-
-class _Loads:
-    def __init__(self, racks: Racks, topics: Iterable[TopicSpec]) -> None:
-        self._racks = racks
-        self._loads: Counter[int] = Counter()
-        self._of_topic: dict[str, Counter[int]] = {}
-        for topic in topics:
-            of_topic = Counter(chain.from_iterable(topic.replicas))
-            self._of_topic[topic.name] = of_topic
-            self._loads.update(of_topic)
-
-    def load_of(self, broker: int) -> int:
-        return self._loads[broker]
-
-    def add(self, replicas: Iterable[int]) -> None:
-        self._loads.update(replicas)
-
-    def choose(
-        self,
-        tp: TopicPartition,
-        candidates: Iterable[int],
-        target: list[int],
-        instead_of: int | None = None,
-    ) -> int:
-        """Choose a broker for a replica: if possible in a rack without one, then least loaded."""
-        of_topic = self._of_topic[tp.topic]
-        taken = {self._racks[b] for b in target if b != instead_of} - {None}
-        free = [broker for broker in candidates if broker not in target]
-        if not free:
-            raise TooFewBrokers(f"every remaining broker already has a replica of {tp}")
-        chosen = min(free, key=lambda b: (self._racks[b] in taken, of_topic[b], self._loads[b], b))
-        of_topic[chosen] += 1
-        self._loads[chosen] += 1
-        return chosen
-
-    def replace_fullest(self, target: list[int], broker: int, kept: Collection[int]) -> None:
-        rack = self._racks[broker]
-        old = [member for member in target if member not in kept]
-        if not old:
-            return
-        same = [member for member in old if rack is not None and self._racks[member] == rack]
-        fullest = max(same or old, key=lambda member: (self._loads[member], -member))
-        target[target.index(fullest)] = broker
-        self._loads[fullest] -= 1
-        self._loads[broker] += 1
-
-
+ScenarioTargets = dict[TopicPartition, Brokers]
 GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
 
 
@@ -186,27 +61,54 @@ def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
 def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
     """Return the targets that a section of the file defines, for the partitions that change."""
     goal = _goal(place, part)
-    topics = world.topics.values()
-    moved = _moved(place, part, world)
     here = place.at(goal)
-    try:
-        if part.drain is not None:
-            targets = drain_targets(topics, moved, world.racks, world.brokers(here, part.drain))
-        elif part.expand is not None:
-            targets = expand_targets(topics, moved, world.racks, world.brokers(here, part.expand))
-        elif part.replication_factor is not None:
-            targets = replication_factor_targets(
-                topics, moved, world.racks, _factor(here, part, world)
-            )
-        elif part.leaders_off is not None:
-            targets = leaders_off_targets(topics, moved, world.brokers(here, part.leaders_off))
-        else:
-            targets = _explicit(here, part, world)
-    except TooFewBrokers as error:
-        raise here.problem(str(error)) from None
+    if part.partitions is not None:
+        targets = _explicit(place, here, part, world)
+    else:
+        try:
+            targets = _made(here, part, _moved(place.at("topics"), part, world), world)
+        except CannotMake as problem:
+            raise here.problem(str(problem)) from None
     if not targets:
         raise here.problem("nothing would move: every partition is on its target already")
     return targets
+
+
+def _made(
+    place: FieldPlace, part: TargetsPart, topics: Collection[str], world: World
+) -> ScenarioTargets:
+    """Return the targets of the plan that `ktui plan` would make; raises CannotMake."""
+    layout = _layout(world)
+    wishes = Wishes(topics=tuple(topics), keep_order=True)
+    if part.drain is not None:
+        made = drain(layout, world.brokers(place, part.drain), wishes)
+        if made.left:
+            raise CannotMake("\n".join(left_lines(made.left)))
+    elif part.expand is not None:
+        made = fill(layout, world.brokers(place, part.expand), wishes)
+    elif part.replication_factor is not None:
+        made = replication_factor(layout, topics, part.replication_factor, wishes)
+    else:
+        made = demote(layout, world.brokers(place, part.leaders_off or ()), wishes)
+    return {each.tp: each.replicas for each in made.plan.partitions}
+
+
+def _layout(world: World) -> Layout:
+    partitions: dict[TopicPartition, PartitionState] = {}
+    sizes: dict[TopicPartition, int] = {}
+    for topic in world.topics.values():
+        for number, replicas in enumerate(topic.replicas):
+            tp, isr = TopicPartition(topic.name, number), in_sync(topic, number, world)
+            partitions[tp] = PartitionState(tp, None, replicas, isr, isr[0])
+            sizes[tp] = topic.size(number)
+    pool = BrokerPool(
+        online=frozenset(world.racks) - world.down,
+        cordoned=frozenset(),
+        refuses_cordoned=False,
+        racks=world.racks,
+        replicas=Counter(broker for state in partitions.values() for broker in state.replicas),
+    )
+    return Layout(partitions=partitions, pool=pool, known=frozenset(world.racks), sizes=sizes)
 
 
 def _goal(place: FieldPlace, part: TargetsPart) -> str:
@@ -219,35 +121,28 @@ def _goal(place: FieldPlace, part: TargetsPart) -> str:
     raise place.problem(expected)
 
 
-def _moved(place: FieldPlace, part: TargetsPart, world: World) -> frozenset[str]:
+def _moved(place: FieldPlace, part: TargetsPart, world: World) -> Collection[str]:
     if part.topics is None:
-        return frozenset(world.topics)
-    if part.partitions is not None:
-        raise place.at("topics").problem("not allowed with 'partitions', which names them already")
-    here = place.at("topics")
-    return frozenset(
-        world.topic(here.at(index), name).name
+        return world.topics
+    return {
+        world.topic(place.at(index), name).name: None
         for index, pattern in enumerate(part.topics)
-        for name in names_of(here.at(index), pattern)
-    )
+        for name in names_of(place.at(index), pattern)
+    }
 
 
-def _factor(place: FieldPlace, part: TargetsPart, world: World) -> int:
-    factor = part.replication_factor or 0
-    if factor > len(world.racks):
-        count = len(world.racks)
-        raise place.problem(f"{factor} replicas need {factor} brokers; there are {count}")
-    return factor
-
-
-def _explicit(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
+def _explicit(
+    place: FieldPlace, here: FieldPlace, part: TargetsPart, world: World
+) -> ScenarioTargets:
+    if part.topics is not None:
+        raise place.at("topics").problem("not allowed with 'partitions', which names them already")
     targets: ScenarioTargets = {}
     for index, move in enumerate(part.partitions or ()):
-        here = place.at(index)
-        tp = world.partition(here, move.topic, move.partition)
+        of_move = here.at(index)
+        tp = world.partition(of_move, move.topic, move.partition)
         if tp in targets:
-            raise here.problem(f"{tp} is named twice")
-        target = world.brokers(here.at("replicas"), move.replicas)
+            raise of_move.problem(f"{tp} is named twice")
+        target = world.brokers(of_move.at("replicas"), move.replicas)
         if target != world.topics[move.topic].replicas[move.partition]:
             targets[tp] = target
     return targets
