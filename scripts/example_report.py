@@ -30,9 +30,9 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits
-from ktui.pipeline.report.data.lake import ArrowLake, Provenance, choose_subject, trace_provenance
-from ktui.pipeline.report.data.load import load_facts
-from ktui.pipeline.report.page.page import page
+from ktui.pipeline.report.lake import ArrowLake, Provenance, choose_subject, trace_provenance
+from ktui.pipeline.report.load import load_facts
+from ktui.pipeline.report.page import page
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock

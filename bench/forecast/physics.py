@@ -25,10 +25,9 @@ import msgspec
 from ktui.max_min import max_min_rates
 from ktui.planning.throttle_rates import WINDOW_S
 from ktui.simulated.data.flows import Channel, TideFactors, TopicLogs, TrafficMoment
-from ktui.simulated.data.followers import Followers
+from ktui.simulated.data.followers import Followers, Sharing
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.replication import SharingFactory
-from ktui.simulated.data.sharing import Sharing
 
 MIB = 1024 * 1024
 _TICK_S = 1.0

@@ -39,10 +39,9 @@ from ktui.recording.segments import RunLine
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.data.flows import TideFactors, TopicLogs, TrafficMoment
-from ktui.simulated.data.followers import Followers
+from ktui.simulated.data.followers import Followers, Sharing
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.replication import SharingFactory
-from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.speed.copies import HALF_AT, SENDING, CopyLoad, Pair
 from ktui.speed.shown import prior_of

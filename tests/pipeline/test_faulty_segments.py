@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 
 from ktui.cli.pipeline import run as job
 from ktui.cli.pipeline.run import command
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.manifest import Manifest, SegmentRead
+from ktui.pipeline.lake.manifest import Manifest, PipelineProblem, SegmentRead
 from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.sql import DuckLake, check

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from ktui.cli.pipeline.run import command
 from ktui.lab.nodes import wait_for
-from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
+from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.tables import LINES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow import ended_by_signals

@@ -17,12 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ktui.insights import insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
-from ktui.pipeline.lake.manifest import NAME, encode
+from ktui.pipeline.lake.manifest import NAME, PipelineProblem, encode
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
 from ktui.pipeline.sql import DuckLake, Findings, SparkQueries, check

@@ -29,16 +29,20 @@ from ktui.pipeline.lake.records import (
     Sample,
     Span,
 )
-from ktui.pipeline.report.data.load import bin_ms, binned, inflow
 from ktui.pipeline.report.figures import figure as names
 from ktui.pipeline.report.figures.figure import Figure, Missing
 from ktui.pipeline.report.figures.forecasts import eta_figure, limits_words, what_if_figure
-from ktui.pipeline.report.figures.lanes import moves_figure, stalls_figure
+from ktui.pipeline.report.figures.lanes import (
+    concurrency_figure,
+    moves_figure,
+    stalls_figure,
+    states_figure,
+)
 from ktui.pipeline.report.figures.overlay import with_overlay
 from ktui.pipeline.report.figures.rates import brokers_figure, rates_figure
 from ktui.pipeline.report.figures.sizes import lag, lag_figure
-from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
-from ktui.pipeline.report.page.page import FIGURES, summary
+from ktui.pipeline.report.load import bin_ms, binned, inflow
+from ktui.pipeline.report.page import FIGURES, summary
 from ktui.progress.timeline import Cause
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 from support.pipeline.report_lake import copying, dataset_of

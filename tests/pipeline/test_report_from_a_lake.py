@@ -23,11 +23,11 @@ from ktui.cli.pipeline.group import command as pipeline
 from ktui.execution.run.events import LimitsChanged, Started, encode
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.manifest import DataFile, TablePart
+from ktui.pipeline.lake.manifest import DataFile, PipelineProblem, TablePart
 from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts, RunRecord
-from ktui.pipeline.report.data.lake import (
+from ktui.pipeline.report.figures.figure import MARKS, Figure
+from ktui.pipeline.report.lake import (
     ArrowLake,
     Subject,
     UnusableLine,
@@ -35,9 +35,8 @@ from ktui.pipeline.report.data.lake import (
     records,
     trace_provenance,
 )
-from ktui.pipeline.report.data.load import load_facts, without_overlaps
-from ktui.pipeline.report.figures.figure import MARKS, Figure
-from ktui.pipeline.report.page.page import FIGURES, figures_json, page, summary
+from ktui.pipeline.report.load import load_facts, without_overlaps
+from ktui.pipeline.report.page import FIGURES, figures_json, page, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 

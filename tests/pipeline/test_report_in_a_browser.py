@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from ktui.pipeline.lake.records import ReportFacts
-from ktui.pipeline.report.page.page import FIGURES, page
+from ktui.pipeline.report.page import FIGURES, page
 from support.pipeline.browser import Browser, a_browser
 from support.pipeline.report_facts import a_provenance, a_run, twice
 

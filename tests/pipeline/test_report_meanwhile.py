@@ -11,13 +11,22 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run import events
 from ktui.execution.run.events import Continued, LimitsChanged, Noted, Paused, PauseOrigin
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake.records import InFlightCounts, Mark, PollRecord, ReportFacts
-from ktui.pipeline.report.data.marks import (
+from ktui.pipeline.lake.records import (
     BROKER,
     LIMITS,
     OTHER,
     PAUSE,
     THROTTLE,
+    InFlightCounts,
+    Mark,
+    PollRecord,
+    ReportFacts,
+)
+from ktui.pipeline.report.figures.figure import Figure
+from ktui.pipeline.report.figures.lanes import concurrency_figure
+from ktui.pipeline.report.figures.overlay import MOST_SIGNS, events_figure, with_overlay
+from ktui.pipeline.report.figures.sizes import lag_figure
+from ktui.pipeline.report.lake import (
     Happened,
     RunEventRecord,
     broker_marks,
@@ -26,11 +35,7 @@ from ktui.pipeline.report.data.marks import (
     recording_gaps,
     run_marks,
 )
-from ktui.pipeline.report.figures.figure import Figure
-from ktui.pipeline.report.figures.overlay import MOST_SIGNS, events_figure, with_overlay
-from ktui.pipeline.report.figures.sizes import lag_figure
-from ktui.pipeline.report.figures.states import concurrency_figure
-from ktui.pipeline.report.page.page import FIGURES, summary
+from ktui.pipeline.report.page import FIGURES, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 HOUR = 60 * MINUTE

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.errors import PipelineProblem, SparkFailed
+from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
 from ktui.pipeline.spark import cluster
 from ktui.pipeline.spark.cluster import (
     check_executors,

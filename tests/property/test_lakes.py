@@ -16,10 +16,10 @@ from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, 
 from ktui.pipeline.lake.lake import versions_to_merge
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.lake.schema import Time, united
-from ktui.pipeline.report.data.load import bin_ms, binned
-from ktui.pipeline.report.data.marks import idle_spans
 from ktui.pipeline.report.figures.figure import Counter, grid, held, outside
-from ktui.pipeline.report.figures.states import ended_spans, peaks
+from ktui.pipeline.report.figures.lanes import ended_spans, peaks
+from ktui.pipeline.report.lake import idle_spans
+from ktui.pipeline.report.load import bin_ms, binned
 from support.pipeline.report_lake import copying, dataset_of
 
 TIMES = st.integers(0, 200)

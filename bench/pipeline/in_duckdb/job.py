@@ -20,7 +20,7 @@ import msgspec
 from bench.pipeline.in_duckdb.decoding import decode as decode_segments
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.events import decode as decode_event
-from ktui.pipeline.tables.run_story import RunStory
+from ktui.pipeline.tables.runs import RunStory
 from ktui.recording.segments import from_wall_ms
 
 BY_DATE = ("samples", "polls", "run_events", "states")

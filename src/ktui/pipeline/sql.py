@@ -14,11 +14,10 @@ from typing import Any
 import duckdb
 import msgspec
 
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.files import LocalFiles, local_path
 from ktui.pipeline.lake.lake import Lake, read_manifest
-from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.manifest import Manifest, PipelineProblem
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
 from ktui.pipeline.lake.views import create_views, glob_of, parquet_files, text
@@ -188,7 +187,7 @@ def _add_local_views(connection: duckdb.DuckDBPyConnection, path: Path, place: s
 
 
 def _add_remote_views(connection: duckdb.DuckDBPyConnection, place: str) -> Manifest:
-    from ktui.pipeline.report.data.lake import ArrowLake  # noqa: PLC0415 - slow to import
+    from ktui.pipeline.report.lake import ArrowLake  # noqa: PLC0415 - slow to import
 
     lake = ArrowLake.open(place)
 

@@ -22,6 +22,10 @@ from ktui.insights import (
 )
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.records import (
+    BROKER,
+    LIMITS,
+    PAUSE,
+    THROTTLE,
     ForecastRecord,
     InFlightCounts,
     InflowRecord,
@@ -38,9 +42,8 @@ from ktui.pipeline.lake.records import (
     ThrottleRecord,
     WhatIf,
 )
-from ktui.pipeline.report.data.lake import Provenance, UnusableLine
-from ktui.pipeline.report.data.marks import BROKER, LIMITS, PAUSE, THROTTLE
 from ktui.pipeline.report.figures.figure import Figure, Missing
+from ktui.pipeline.report.lake import Provenance, UnusableLine
 from ktui.progress.timeline import Cause
 
 R = TypeVar("R", bound=msgspec.Struct)

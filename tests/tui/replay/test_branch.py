@@ -26,8 +26,8 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import ReplayClock, Tape
-from ktui.rehearsal.branch.compare import BranchPoint
-from ktui.rehearsal.branch.twin import twin_at
+from ktui.rehearsal.branch import twin_at
+from ktui.rehearsal.compare import BranchPoint
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.tui.app.simulated import BranchApp

@@ -18,12 +18,20 @@ from pyspark import SparkContext
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
 from ktui.insights import RateCurve
 from ktui.pipeline.forecast import replay
-from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
+from ktui.pipeline.lake.records import (
+    MOST_TELLING,
+    Interval,
+    LogEndRecord,
+    Sample,
+    ThrottleRecord,
+    cause_of,
+    cause_window,
+    stalls,
+)
 from ktui.pipeline.run import replays
 from ktui.pipeline.spark.cluster import error_sentence
 from ktui.pipeline.spark.session import SparkProgress
 from ktui.pipeline.tables import runs
-from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, cause_window, stalls
 from ktui.pipeline.what_if import table as what_if
 from ktui.pipeline.what_if.model import Model
 from ktui.pipeline.what_if.play import GridCell

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.forecast.replay import (
     CaughtUp,
     EtaReplay,
@@ -28,11 +27,20 @@ from ktui.pipeline.forecast.replay import (
 from ktui.pipeline.ingest.segments import with_checksums, without_copies
 from ktui.pipeline.lake.files import FileState, HadoopFiles, ListedFile, LocalFiles, local_path
 from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
-from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, SegmentRead, TablePart, encode
+from ktui.pipeline.lake.manifest import (
+    NAME,
+    DataFile,
+    LakeLocked,
+    Manifest,
+    PipelineProblem,
+    SegmentRead,
+    TablePart,
+    encode,
+)
 from ktui.pipeline.lake.schema import check_nulls, footer_of
 from ktui.pipeline.lake.sizing import Sizing
 from ktui.pipeline.lake.tables import STATES
-from ktui.pipeline.report.data.lake import ArrowLake
+from ktui.pipeline.report.lake import ArrowLake
 from support.recordings.taped_runs import Tape, tapes_of_runs
 
 

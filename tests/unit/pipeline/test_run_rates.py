@@ -49,7 +49,7 @@ from ktui.pipeline.lake.sizing import (
     sized,
 )
 from ktui.pipeline.run.run import PipelineRequest, reads_little
-from ktui.pipeline.tables.run_story import RunFacts, RunStory
+from ktui.pipeline.tables.runs import RunFacts, RunStory
 from ktui.planning.throttle_rates import NO_THROTTLE, BrokerRate, parse_throttle_rates
 from ktui.recording.segments import RunLine
 from support.pipeline.sampled import moment, ms, now, over, planned, started, step

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.advice import advise
 from ktui.pipeline.what_if.model import Evidence, Model
 from ktui.pipeline.what_if.play import (
     GridCell,
@@ -20,6 +19,7 @@ from ktui.pipeline.what_if.play import (
     playable_run,
     simulate_cell,
 )
+from ktui.pipeline.what_if.table import advise
 from ktui.planning.throttle_rates import WINDOW_S, parse_throttle_rates
 from support.journals.journals import started
 

@@ -36,7 +36,8 @@ from ktui.planning.plan import PartitionTarget, Plan
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.rehearsal import twins
-from ktui.rehearsal.branch.compare import (
+from ktui.rehearsal.branch import twin_at
+from ktui.rehearsal.compare import (
     BranchPoint,
     Happening,
     RecordedEntries,
@@ -44,7 +45,6 @@ from ktui.rehearsal.branch.compare import (
     comparison,
     entries_for_twin,
 )
-from ktui.rehearsal.branch.twin import twin_at
 from ktui.rehearsal.twin import Pace, Twin
 from ktui.rehearsal.twins import rehearse, rehearse_in_background
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock

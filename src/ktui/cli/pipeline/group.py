@@ -9,7 +9,7 @@ from ktui.cli.context.lazy_group import LazyGroup
 from ktui.cli.context.option import add_option
 from ktui.cluster.text import clean_lines
 from ktui.execution.host.state_dir import StateDir
-from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.manifest import PipelineProblem
 
 VERBS = {
     "run": "ktui.cli.pipeline.run:command",

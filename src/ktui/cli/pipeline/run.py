@@ -21,10 +21,10 @@ from ktui.cluster.text import clean
 from ktui.durable import open_regular
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights import publish_insights
-from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
+from ktui.pipeline.lake.manifest import SparkFailed
 from ktui.pipeline.lake.sizing import is_local
 from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals
 from ktui.pipeline.run.run import (

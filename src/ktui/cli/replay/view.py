@@ -29,7 +29,8 @@ from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.quantities import as_duration
 from ktui.recording.replay_tape import ReplayClock, Tape
-from ktui.rehearsal.branch.compare import (
+from ktui.rehearsal.branch import twin_at
+from ktui.rehearsal.compare import (
     BranchPoint,
     Happening,
     RecordedEntries,
@@ -39,13 +40,12 @@ from ktui.rehearsal.branch.compare import (
     entries_for_twin,
     moment_of,
 )
-from ktui.rehearsal.branch.twin import twin_at
 from ktui.rehearsal.play import LiveRehearsal, Rehearsal
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import FASTEST
-from ktui.simulated.twin.brokers import rates_of
 from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
+from ktui.simulated.twin.parts import rates_of
 from ktui.tui.app.simulated import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp

@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.inputfile import FileProblem
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
 from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, local_path
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
-from ktui.pipeline.lake.manifest import SegmentRead
+from ktui.pipeline.lake.manifest import PipelineProblem, SegmentRead
 from ktui.quantities import as_bytes
 from ktui.recording import segments as lines
 from ktui.recording.segments import CLOSED, files_under, is_open, open_recording_file

@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder, write_whole
 from ktui.inputfile import Unreadable, expand_home
-from ktui.pipeline.errors import LakeLocked, PipelineProblem
-from ktui.pipeline.lake.manifest import DataFile, Manifest, check_files
+from ktui.pipeline.lake.manifest import DataFile, LakeLocked, Manifest, PipelineProblem, check_files
 from ktui.pipeline.lake.schema import Footer, footer_of, hadoop_footer_of
 from ktui.recording.segments import open_recording_file
 

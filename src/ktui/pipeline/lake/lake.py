@@ -25,11 +25,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui import __version__
 from ktui.inputfile import FileProblem
-from ktui.pipeline.errors import LakeLocked, PipelineProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
-from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
+from ktui.pipeline.lake.manifest import (
+    DataFile,
+    LakeLocked,
+    Manifest,
+    PipelineProblem,
+    SegmentRead,
+    TablePart,
+)
 from ktui.pipeline.lake.records import FORECASTS_WITH_TRUTH
 from ktui.pipeline.lake.schema import Table, check_nulls, fit_to_table, require_columns
 from ktui.pipeline.lake.sizing import (

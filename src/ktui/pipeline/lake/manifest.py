@@ -1,4 +1,4 @@
-"""The manifest of a lake: one small file, replaced as a whole at the end of a run."""
+"""The manifest of a lake, one small file that a run replaces as a whole; and what can go wrong."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+
+
+class PipelineProblem(Exception):
+    """The pipeline cannot go on. The message names the problem, its place and what to do."""
+
+
+class LakeLocked(PipelineProblem):
+    """Another run is writing the lake, which is free again once that run has ended."""
+
+
+class SparkFailed(PipelineProblem):
+    """Spark failed; its log has the details."""
+
 
 SCHEMA_VERSION = 2  # until version 1, each part was in one folder, which the manifest named too
 NAME = "ktui-lake.json"

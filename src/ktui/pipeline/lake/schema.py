@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
-from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.manifest import PipelineProblem
 
 MOST = 16  # more times than this are united, those with the least between them first
 

@@ -25,11 +25,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ktui.cluster.text import clean
 from ktui.insights import publish_insights
-from ktui.pipeline.errors import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, locked_alone
 from ktui.pipeline.lake.lake import FOLLOWING
+from ktui.pipeline.lake.manifest import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
 from ktui.pipeline.spark.cluster import CONNECTION_LOST, root_cause, spark_errors_as_problems
 from ktui.pipeline.spark.session import SparkProgress

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.insights import NAME as INSIGHTS_FILE
 from ktui.insights import Insights, encode
-from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.forecast.derived import (
     PLAYED_BY,
     DerivedOptions,
@@ -26,7 +25,7 @@ from ktui.pipeline.ingest.normalize import SessionSpan
 from ktui.pipeline.lake.files import LakeFiles, ListedFile, LocalFiles, lake_files, local_path
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version, write_grown
 from ktui.pipeline.lake.manifest import NAME as LAKE
-from ktui.pipeline.lake.manifest import Manifest, SegmentRead
+from ktui.pipeline.lake.manifest import Manifest, PipelineProblem, SegmentRead
 from ktui.pipeline.lake.sizing import ends_soon, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,

@@ -21,8 +21,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from ktui.durable import write_output
-from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.files import local_path
+from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.sizing import is_local
 from ktui.pipeline.spark.probe import ProbeResult, probe
 from ktui.quantities import as_duration

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from ktui.lab.java import Java, find_java
 from ktui.lab.layout import LabError
-from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.manifest import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
 from ktui.pipeline.spark.cluster import check_master, root_cause
 

@@ -8,9 +8,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
+from ktui.pipeline.lake.records import IN_SYNC, STALLED
 from ktui.pipeline.lake.schema import KEY, Time, require_columns
 from ktui.pipeline.lake.tables import SAMPLES
-from ktui.pipeline.tables.stall_cause import IN_SYNC, STALLED
 
 PARTITION = tuple(field.name for field in KEY)
 LISTING = (*PARTITION, "listing")

@@ -8,7 +8,15 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.records import Sample
+from ktui.pipeline.lake.records import (
+    HELD_AFTER_MS,
+    IN_SYNC,
+    LOOKED_AT_MS,
+    MOST_TELLING,
+    STALLED,
+    Sample,
+    cause_in,
+)
 from ktui.pipeline.lake.schema import fit_to_table, require_columns
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SAMPLES, SPANS, STATES
 from ktui.pipeline.tables.listings import (
@@ -20,16 +28,7 @@ from ktui.pipeline.tables.listings import (
     as_timestamp,
     summarize_listings,
 )
-from ktui.pipeline.tables.run_story import UNKNOWN
-from ktui.pipeline.tables.runs import partitions, with_run
-from ktui.pipeline.tables.stall_cause import (
-    HELD_AFTER_MS,
-    IN_SYNC,
-    LOOKED_AT_MS,
-    MOST_TELLING,
-    STALLED,
-    cause_in,
-)
+from ktui.pipeline.tables.runs import UNKNOWN, partitions, with_run
 
 DONE = "done"
 CANCELLED = "cancelled"

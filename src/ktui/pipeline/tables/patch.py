@@ -45,8 +45,7 @@ from ktui.pipeline.tables.moves import (
     stalls_with_cause,
     states,
 )
-from ktui.pipeline.tables.run_story import BETWEEN, ELECTING, QUEUED
-from ktui.pipeline.tables.runs import batches, rates, run_folds, runs
+from ktui.pipeline.tables.runs import BETWEEN, ELECTING, QUEUED, batches, rates, run_folds, runs
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)  # the tables whose rows may be many
 _WAITS = (QUEUED, ELECTING, BETWEEN)

@@ -14,9 +14,8 @@ from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.data.flows import Log, ThrottledReplicas, TideFactors, TopicLogs, TrafficMoment
-from ktui.simulated.data.followers import Followers
+from ktui.simulated.data.followers import Followers, Sharing
 from ktui.simulated.data.hosts import STORAGE_ERROR, Disks, Host, LogDirs
-from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.recording.replay_tape import Tape, describe_range, parse_second
-from ktui.rehearsal.branch.compare import BranchPoint
+from ktui.rehearsal.compare import BranchPoint
 from ktui.tui.app.simulated import TimedApp
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Cell, Piece, pieces_width

@@ -16,7 +16,7 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.recording.replay_tape import RecordedPeriod, ReplayClock, Tape
-from ktui.rehearsal.branch.compare import BranchPoint
+from ktui.rehearsal.compare import BranchPoint
 from ktui.tui.draw import format as figures
 from ktui.tui.poll import Overview, PollLoop, overview
 from ktui.tui.replay.walk import RunStage, Survey, SurveyMark, Walk

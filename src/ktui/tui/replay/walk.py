@@ -28,7 +28,7 @@ from ktui.progress.timeline import Event, Progress
 from ktui.recording.reading import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.recording.segments import LostPollLine, RunLine, from_wall_ms
-from ktui.rehearsal.branch.compare import Happening, RecordedEntries, ShownRates
+from ktui.rehearsal.compare import Happening, RecordedEntries, ShownRates
 from ktui.tui.poll import ClusterOutage, Outages
 from ktui.tui.run_view.attached import shown_events
 

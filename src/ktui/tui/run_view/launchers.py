@@ -25,7 +25,7 @@ from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.layout import LayoutAnswer
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.rehearsal.branch.compare import RunMoment
+from ktui.rehearsal.compare import RunMoment
 
 
 class BadCommand(Exception):

@@ -22,7 +22,7 @@ from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.objective import BAND
 from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_count, as_rate
-from ktui.rehearsal.branch.compare import RunMoment
+from ktui.rehearsal.compare import RunMoment
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.bars import BAR_CELLS, BELOW, band_cells, objective_bar
 from ktui.tui.draw.cells import Cell, Piece, cut_pieces

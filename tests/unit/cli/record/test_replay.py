@@ -23,7 +23,7 @@ from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
-from ktui.rehearsal.branch.compare import BranchPoint
+from ktui.rehearsal.compare import BranchPoint
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.twin.make import ClusterTwin
 from ktui.tui.replay.app import ReplayApp

@@ -14,8 +14,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.text import clean
-from ktui.pipeline.lake.records import MOST_CURVES, PartitionRow, ReportFacts, Span
-from ktui.pipeline.report.data import marks
+from ktui.pipeline.lake.records import (
+    BROKER,
+    LIMITS,
+    MOST_CURVES,
+    OTHER,
+    PAUSE,
+    THROTTLE,
+    PartitionRow,
+    ReportFacts,
+    Span,
+)
 from ktui.quantities import as_duration
 
 JSON = Mapping[str, Any]
@@ -339,11 +348,11 @@ UNSEEN = "no state seen"
 UNRECORDED = "not recorded"
 
 MARKS = {
-    marks.PAUSE: ("square", "var(--line-4)"),
-    marks.LIMITS: ("diamond", "var(--line-1)"),
-    marks.THROTTLE: ("triangle-up", "var(--line-3)"),
-    marks.BROKER: ("x", "var(--line-8)"),
-    marks.OTHER: ("star", "var(--line-7)"),
+    PAUSE: ("square", "var(--line-4)"),
+    LIMITS: ("diamond", "var(--line-1)"),
+    THROTTLE: ("triangle-up", "var(--line-3)"),
+    BROKER: ("x", "var(--line-8)"),
+    OTHER: ("star", "var(--line-7)"),
 }
 LINES = tuple(f"var(--line-{number})" for number in range(1, MOST_CURVES + 1))
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")

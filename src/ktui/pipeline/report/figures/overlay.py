@@ -8,9 +8,16 @@ from typing import Any
 
 import msgspec
 
-from ktui.pipeline.lake.records import Mark, ReportFacts, Span
-from ktui.pipeline.report.data import marks
-from ktui.pipeline.report.data.marks import PAUSE
+from ktui.pipeline.lake.records import (
+    BROKER,
+    LIMITS,
+    OTHER,
+    PAUSE,
+    THROTTLE,
+    Mark,
+    ReportFacts,
+    Span,
+)
 from ktui.pipeline.report.figures import figure as fig
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, as_time, figure, signs
 from ktui.pipeline.report.figures.lanes import (
@@ -30,15 +37,15 @@ _WEIGHED = (
     f" Other figures have {MOST_SIGNS} signs: of brokers first, then of pauses, limits and"
     " throttles; {} here only."
 )
-_WEIGHT = (marks.BROKER, marks.PAUSE, marks.LIMITS, marks.THROTTLE, marks.OTHER)
+_WEIGHT = (BROKER, PAUSE, LIMITS, THROTTLE, OTHER)
 """The kinds of signs, those first that other figures leave out last."""
 
 _KINDS = {
-    marks.PAUSE: ("pauses", "pause"),
-    marks.LIMITS: ("limits", "change of limits", "changes of limits"),
-    marks.THROTTLE: ("throttles", "change of throttles", "changes of throttles"),
-    marks.BROKER: ("brokers", "broker that was down", "times that a broker was down"),
-    marks.OTHER: ("the run", "other event"),
+    PAUSE: ("pauses", "pause"),
+    LIMITS: ("limits", "change of limits", "changes of limits"),
+    THROTTLE: ("throttles", "change of throttles", "changes of throttles"),
+    BROKER: ("brokers", "broker that was down", "times that a broker was down"),
+    OTHER: ("the run", "other event"),
     fig.UNRECORDED: (fig.UNRECORDED, "gap in the recording", "gaps in the recording"),
 }
 """The name of each kind's lane, and its noun, in the singular and the plural."""
@@ -120,9 +127,7 @@ def _signs(kind: str, lane: int, found: Sequence[Mark]) -> JSON:
 
 def _says(found: Sequence[Mark]) -> str:
     counts = Counter(
-        mark.kind
-        for mark in found
-        if mark.until is not None or mark.kind not in (marks.PAUSE, marks.BROKER)
+        mark.kind for mark in found if mark.until is not None or mark.kind not in (PAUSE, BROKER)
     )
     words = [as_count(counts[kind], *nouns) for kind, (_, *nouns) in _KINDS.items() if counts[kind]]
     return f"{', '.join(words) or 'Parts of the run were paused'}."

@@ -34,28 +34,29 @@ from ktui.pipeline.lake.records import (
     Span,
     WhatIf,
     by_key,
+    cause_in,
+    cause_of,
+    cause_window,
     length,
+    stalls,
 )
-from ktui.pipeline.report.data.lake import (
-    Subject,
-    Tables,
-    counts_by_poll,
-    partition_names,
-    queried,
-    records,
-    stream_records,
-)
-from ktui.pipeline.report.data.marks import (
+from ktui.pipeline.report.lake import (
     NEEDED,
     Happened,
     RunEventRecord,
+    Subject,
+    Tables,
     broker_marks,
+    counts_by_poll,
     decoded,
     idle_spans,
+    partition_names,
+    queried,
     recording_gaps,
+    records,
     run_marks,
+    stream_records,
 )
-from ktui.pipeline.tables.stall_cause import cause_in, cause_of, cause_window, stalls
 
 MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)

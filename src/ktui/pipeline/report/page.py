@@ -20,14 +20,19 @@ from plotly.offline import get_plotlyjs
 
 from ktui.cluster.text import clean, marked
 from ktui.pipeline.lake.records import MoveRecord, ReportFacts, RunRecord, Span, length
-from ktui.pipeline.report.data.lake import Provenance
 from ktui.pipeline.report.figures.figure import Figure, Missing, as_time, brokers, partition_name
 from ktui.pipeline.report.figures.forecasts import eta_figure, what_if_figure
-from ktui.pipeline.report.figures.lanes import moves_figure, outcome, stalls_figure
+from ktui.pipeline.report.figures.lanes import (
+    concurrency_figure,
+    moves_figure,
+    outcome,
+    stalls_figure,
+    states_figure,
+)
 from ktui.pipeline.report.figures.overlay import events_figure, with_overlay
 from ktui.pipeline.report.figures.rates import brokers_figure, rates_figure
 from ktui.pipeline.report.figures.sizes import lag_figure, rate_spread_figure, sizes_figure
-from ktui.pipeline.report.figures.states import concurrency_figure, states_figure
+from ktui.pipeline.report.lake import Provenance
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 DONE = "done"

@@ -25,11 +25,11 @@ from ktui.planning.check.snapshot import Placement, PlacementAnswer
 from ktui.planning.replication_factor import BrokerPool
 from ktui.progress.timeline import Progress
 from ktui.quantities import as_count
-from ktui.rehearsal.branch.compare import BranchPoint, left_out
+from ktui.rehearsal.compare import BranchPoint, left_out
 from ktui.simulated.controller import schema
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
-from ktui.simulated.twin.brokers import TwinSettings, rates_of
 from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin, scope_of
+from ktui.simulated.twin.parts import TwinSettings, rates_of
 
 
 def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:

@@ -1,1 +1,0 @@
-"""The data of a report, read from a lake without Spark."""

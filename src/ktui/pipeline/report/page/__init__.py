@@ -1,1 +1,0 @@
-"""The page of a report: text, figures and tables in one HTML file."""
