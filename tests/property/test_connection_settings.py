@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import (
+from ktui.kafka.connection.properties import (
     CANONICAL,
     JAVA_ONLY,
     PROPERTIES,
     ConnectionProblem,
     ValueKind,
 )
-from ktui.kafka.connection.sources import jaas_settings, read_entries
-from ktui.kafka.connection.tls import pem_lines
+from ktui.kafka.connection.sources import jaas_settings, pem_lines, read_entries
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from ktui.inputfile import (
     unknown_key,
 )
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import ConnectionProblem
+from ktui.kafka.connection.properties import ConnectionProblem
 from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
 from ktui.simulated.scenario.library import load_scenario

@@ -32,9 +32,8 @@ from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.configs import read_settings
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import RequestFactory, Wire
-from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.transport.translate_errors import Purpose, describe_error
 from ktui.kafka.workload import (
     acked_producer,
     admin_client,
@@ -83,7 +82,7 @@ async def find_obstacles(connection: Connection, topic: str) -> CanaryObstacles:
     code = creation.error_code
     made_later = {None, KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.THROTTLING_QUOTA_EXCEEDED}
     if code and error_of(code) not in made_later and not means(code, Means.DENIED):
-        refusal = error_codes.describe_error(creation.error_code, creation.error_message)
+        refusal = describe_error(creation.error_code, creation.error_message)
     return CanaryObstacles(
         tuple(operation for operation, code in codes.items() if means(code, Means.DENIED)),
         refusal or min_isr_problem(len(replicas[0]), settings.get(_MIN_ISR)),

@@ -43,6 +43,7 @@ _OPERATIONS = {
     12: "IdempotentWrite",
 }  # Kafka's numbers for ACL operations (AclOperation)
 _PERMITTED = Purpose("asking what is permitted")
+_cluster_request = partial(DescribeClusterRequest, include_cluster_authorized_operations=True)
 
 
 class NeededApi(NamedTuple):
@@ -162,10 +163,6 @@ class Capabilities:
 
     async def aclose(self) -> None:
         await self._wire.aclose()
-
-
-def _cluster_request() -> Any:
-    return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
 def _topics_request(names: Collection[str] | None) -> Any:

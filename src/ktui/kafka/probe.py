@@ -58,7 +58,6 @@ class Probe(msgspec.Struct, frozen=True):
 
 async def probe_kafka_python(connection: Connection) -> Probe:
     """Connect with kafka-python, which does ktui's work, and read the cluster id."""
-    from ktui.kafka.reader import KafkaReader  # noqa: PLC0415 -- each probe imports its own client
 
     async def cluster_id() -> str:
         reader = KafkaReader(connection)

@@ -178,13 +178,13 @@ class KafkaReader:
         from ktui.kafka.requests import groups as coordinated  # noqa: PLC0415 - slow to import
 
         if kind is not CoordinatorKind.TRANSACTION:
-            answer = await self._once_loaded(_GROUPS, coordinated.groups_request, broker)
+            answer = await self._once_loaded(_GROUPS, coordinated.all_groups, broker)
             if kind is CoordinatorKind.GROUP:
                 return CoordinatedIds(coordinated.read_groups(answer))
             return await self._share_state(broker, coordinated.share_groups(answer))
         answer, permission = await asyncio.gather(
-            self._once_loaded(_TRANSACTIONS, coordinated.transactions_request, broker),
-            self.wire.ask(_TRANSACTIONS, coordinated.permission_request, broker=broker),
+            self._once_loaded(_TRANSACTIONS, coordinated.all_transactions, broker),
+            self.wire.ask(_TRANSACTIONS, coordinated.any_transaction, broker=broker),
         )
         lacks = "" if coordinated.may_describe_all(permission) else _TRANSACTIONS.needs
         return CoordinatedIds(coordinated.read_transactions(answer), lacks)

@@ -182,7 +182,9 @@ class KafkaWriter:
         self, broker: int, *, leaves_within_s: float | None = None
     ) -> WriteResult:
         read_result = partial(reassignments.read_unregister_result, broker)
-        change = BatchedRequest([broker], partial(reassignments.unregister_request, broker))
+        change = BatchedRequest(
+            [broker], partial(reassignments.UnregisterBrokerRequest, broker_id=broker)
+        )
         sender = Sender(self._wire, _UNREGISTER, read_result)
         return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[broker]
 

@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cluster.errors import AuthenticationFailed
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import ConnectionProblem
+from ktui.kafka.connection.properties import ConnectionProblem
 from ktui.kafka.probe import probe_confluent, probe_kafka_python
 from ktui.lab.layout import Lab
 

@@ -18,8 +18,7 @@ from ktui.cluster.settings import CORDONED, EVERY
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests.reassignments import create_request, read_create_results
-from ktui.kafka.transport import error_codes
-from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.transport.translate_errors import Purpose, name_of
 from ktui.lab import control
 from ktui.lab.layout import Lab, ProgressReport
 from ktui.lab.readiness import wait_until_ready
@@ -86,7 +85,7 @@ class RealStage(RealWorld):
         if not code:
             return WriteResult(Verdict.ACCEPTED)
         verdict = Verdict.UNKNOWN if means(code, Means.UNDECIDED) else Verdict.REFUSED
-        return WriteResult(verdict, error_codes.name_of(code), message or "")
+        return WriteResult(verdict, name_of(code), message or "")
 
     async def settle(self) -> None:
         """Wait until nothing has changed for a while and every free replica is in its ISR."""

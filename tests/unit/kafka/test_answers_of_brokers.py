@@ -21,8 +21,8 @@ from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Uns
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.requests import configs as settings
 from ktui.kafka.requests import metadata, reassignments
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic, chunks
+from ktui.kafka.transport.translate_errors import Purpose, name_of
 
 ID = uuid.UUID(bytes=b"\xfb\xff\xbe" + bytes(13))
 
@@ -304,7 +304,7 @@ def test_partitions_refused_for_a_quota_are_answered_with_the_wait() -> None:
 
     ((topic, code, message),) = reassignments.read_create_results(answer)
 
-    assert (topic, error_codes.name_of(code)) == ("orders", "THROTTLING_QUOTA_EXCEEDED")
+    assert (topic, name_of(code)) == ("orders", "THROTTLING_QUOTA_EXCEEDED")
     assert message == (
         "the quota controller_mutation_rate of this user or client id is used up for 9 s"
     )
@@ -344,9 +344,8 @@ def test_unset_or_malformed_settings_of_a_broker_are_none() -> None:
 def test_an_error_of_a_whole_call_is_typed_and_names_the_attempt(
     code: int, kind: type[Exception]
 ) -> None:
-    error = error_codes.error_for_refusal(
-        code, "said \x1b[1mso", attempted="doing it", where="broker 3", needs="Alter on the cluster"
-    )
+    purpose = Purpose("doing it", needs="Alter on the cluster")
+    error = purpose.refusal(code, "said \x1b[1mso", "broker 3")
 
     assert type(error) is kind
     assert str(error).startswith("doing it (broker 3): ")
@@ -369,7 +368,7 @@ def test_an_error_of_a_whole_call_is_typed_and_names_the_attempt(
     ],
 )
 def test_error_codes_get_the_names_that_kafka_gives_them(code: int, name: str) -> None:
-    assert error_codes.name_of(code) == name
+    assert name_of(code) == name
 
 
 def test_partitions_are_grouped_by_topic_once_each_and_split_into_chunks() -> None:

@@ -23,7 +23,6 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.requests.groups import DescribeShareGroupOffsetsResponse
 from ktui.kafka.requests.reassignments import ReassignmentRules, RulesInForce
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import BatchedRequest, Sender
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import FIRST_S, Attempts, Purpose
@@ -181,9 +180,7 @@ async def test_a_change_denied_for_a_partition_names_the_permission_it_needs(
 
 async def test_a_change_denied_as_a_whole_names_the_permission_it_needs() -> None:
     def denied() -> NotAuthorized:
-        error = error_codes.error_for_refusal(
-            31, None, attempted="x", where="broker 1", needs=ALTER.needs
-        )
+        error = ALTER.refusal(31, None, "broker 1")
         assert isinstance(error, NotAuthorized)
         raise error
 

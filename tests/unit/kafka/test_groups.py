@@ -14,7 +14,6 @@ from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachabl
 from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member, MemberDescription
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport import error_codes
 
 LOADING, NOT_THERE, MOVED, DENIED, FENCED, UNKNOWN_MEMBER = 14, 15, 16, 30, 82, 25
 WRONG_GENERATION = 22
@@ -51,10 +50,7 @@ class Brokers:
         self.asked.append((kind, broker))
         answer = getattr(self, f"_{kind}")()
         if getattr(answer, "error_code", 0):
-            code = answer.error_code
-            raise error_codes.error_for_refusal(
-                code, None, attempted=purpose.attempted, where="", needs=purpose.needs
-            )
+            raise purpose.refusal(answer.error_code, None)
         return answer
 
     def _Metadata(self) -> Any:  # noqa: N802 - named as the request

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import ConnectionProblem
+from ktui.kafka.connection.properties import ConnectionProblem
 from ktui.kafka.connection.sources import read_entries
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

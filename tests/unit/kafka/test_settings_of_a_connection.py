@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import ConnectionProblem
-from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.properties import ConnectionProblem, Secret
 
 SASL = {
     "bootstrap.servers": "kafka-1:9093",
@@ -250,7 +249,7 @@ class TestASecret:
     def test_a_command_that_does_not_end_is_killed_in_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ktui.kafka.connection.secret.LIMIT_S", 0.01)
+        monkeypatch.setattr("ktui.kafka.connection.properties.LIMIT_S", 0.01)
 
         problem = refused(SASL | {"sasl.password": {"command": "sleep 60"}})
 

@@ -18,7 +18,7 @@ import pytest
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, Unreachable
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.oauth import ClientCredentials
-from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.properties import Secret
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.kafka.certificates import Authority

@@ -20,7 +20,7 @@ from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.connection.property_table import ConnectionProblem
+from ktui.kafka.connection.properties import ConnectionProblem
 from ktui.kafka.reader import KafkaReader
 
 if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `ktui list` is light

@@ -18,7 +18,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import AuthenticationFailed, Unreachable
 from ktui.cluster.text import clean
-from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.properties import Secret
 
 _CLOCK = SystemClock()
 _LIMIT_S = 10.0

@@ -29,8 +29,8 @@ from ktui.cluster.settings import (
     LOG_DIR_RATE,
 )
 from ktui.cluster.text import clean
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import RequestFactory
+from ktui.kafka.transport.translate_errors import describe_refusal
 
 TOPIC = 2
 BROKER = 4  # Kafka's numbers for the kinds of resource that have settings
@@ -98,9 +98,7 @@ async def read_settings(
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
         if result.error_code:
             needs = f"DescribeConfigs on {permission_target(resource)}"
-            failures[resource] = error_codes.describe_refusal(
-                result.error_code, result.error_message, needs
-            )
+            failures[resource] = describe_refusal(result.error_code, result.error_message, needs)
             if (known := error_of(result.error_code)) is not None:
                 errors[resource] = known
         else:

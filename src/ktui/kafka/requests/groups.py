@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
@@ -172,9 +173,10 @@ class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=__package__):  # t
     """Each group's partitions; an error code for each group. An unknown group has no error."""
 
 
-def groups_request() -> Any:
-    """Build a request for all groups, whatever their state and type."""
-    return ListGroupsRequest()
+all_groups = ListGroupsRequest  # whatever their state and type
+all_transactions = ListTransactionsRequest
+any_transaction = partial(DescribeTransactionsRequest, transactional_ids=[_ANY_ID])
+"""Builds the request that tells whether every transactional id may be described."""
 
 
 def read_groups(answer: Any) -> tuple[CoordinatedId, ...]:
@@ -186,7 +188,7 @@ def read_groups(answer: Any) -> tuple[CoordinatedId, ...]:
 
 
 def share_groups(answer: Any) -> tuple[str, ...]:
-    """Return the share groups of an answer to `groups_request`, as Kafka has their names."""
+    """Return the share groups of an answer to `all_groups`, as Kafka has their names."""
     return tuple(one.group_id for one in answer.groups if one.group_type.lower() == SHARE)
 
 
@@ -208,22 +210,12 @@ def read_share_state(answer: Any) -> Iterator[CoordinatedId]:
                 yield CoordinatedId(clean(group.group_id), java_hash(key), SHARE)
 
 
-def transactions_request() -> Any:
-    """Build a request for all transactional ids, whatever their state."""
-    return ListTransactionsRequest()
-
-
 def read_transactions(answer: Any) -> tuple[CoordinatedId, ...]:
     """Return the transactional ids of an answer, by name."""
     names = sorted(state.transactional_id for state in answer.transaction_states)
     return tuple(CoordinatedId(clean(name), java_hash(name)) for name in names)
 
 
-def permission_request() -> Any:
-    """Build a request that tells whether every transactional id may be described."""
-    return DescribeTransactionsRequest(transactional_ids=[_ANY_ID])
-
-
 def may_describe_all(answer: Any) -> bool:
-    """Whether the answer to `permission_request` shows that permission."""
+    """Whether the answer to `any_transaction` shows that permission."""
     return not means(answer.transaction_states[0].error_code, Means.DENIED)

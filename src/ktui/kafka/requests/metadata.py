@@ -38,10 +38,15 @@ from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterDescription, TopicsAnswer
 from ktui.cluster.text import clean
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import RequestFactory, Wire
-from ktui.kafka.transport.translate_errors import FIRST_S, Purpose
+from ktui.kafka.transport.translate_errors import (
+    FIRST_S,
+    Purpose,
+    describe_error,
+    describe_refusal,
+    name_of,
+)
 
 PAGE = 2_000  # partitions; brokers cap it at max.request.partition.size.limit, 2,000 by default
 _WITH_FENCED = 2  # DescribeCluster lists fenced brokers from this version on (KIP-1073)
@@ -49,9 +54,8 @@ _NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
 _NO_ID = uuid.UUID(int=0)
 
 
-def cluster_request() -> Any:
-    """Build a request for the brokers, including fenced ones where supported (4.0 and later)."""
-    return DescribeClusterRequest(include_fenced_brokers=True)
+cluster_request = partial(DescribeClusterRequest, include_fenced_brokers=True)
+"""Builds the request for the brokers, including fenced ones where supported (4.0 and later)."""
 
 
 def cluster_description(answer: Any) -> ClusterDescription:
@@ -130,7 +134,7 @@ def merge_answers(answers: Iterable[TopicsAnswer]) -> TopicsAnswer:
 def topic_failure(operation: Operation, topic: str, code: int, message: str | None) -> Failure:
     """Return the failure for a topic whose part of an answer is an error."""
     needs = f"{_NEEDED.get(operation, 'Describe')} on topic {topic}"
-    answer = error_codes.describe_refusal(code, message, needs)
+    answer = describe_refusal(code, message, needs)
     return Failure(operation, answer, topic=topic, denied=means(code, Means.DENIED))
 
 
@@ -198,7 +202,7 @@ def read_offsets(
             for found in topic.partitions:
                 tp = TopicPartition(clean(topic.name), found.partition_index)
                 if found.error_code:
-                    errors[tp] = error_codes.name_of(found.error_code)
+                    errors[tp] = name_of(found.error_code)
                 else:
                     offsets[tp] = found.offset
     return offsets
@@ -301,7 +305,7 @@ async def _last_record(wire: Wire) -> int:
             return int(end) - 1
         if time.monotonic() >= until_s:
             code = log.error_code
-            answer = error_codes.describe_error(code, None) if code else "no controller leads yet"
+            answer = describe_error(code, None) if code else "no controller leads yet"
             raise TimedOut(_QUORUM.attempted, answer=answer)
         await asyncio.sleep(_PAUSE_S)  # a controller failover is under way
 
@@ -332,7 +336,7 @@ class ControllerWire(Wire):
             raise Unsupported(
                 purpose.attempted,
                 where=", ".join(self.connection.bootstrap_servers),
-                answer=error_codes.describe_error(hello.error_code, hello.error_message),
+                answer=describe_error(hello.error_code, hello.error_message),
                 fix="Name a controller there, not a broker",
             )
         super()._check_cluster(purpose, hello)

@@ -26,10 +26,9 @@ from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
 from ktui.kafka.requests.metadata import versions_request
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 from ktui.kafka.transport.client import Wire
-from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.transport.translate_errors import Purpose, name_of, permission_fix
 
 OF_4_3, OF_4_4 = 30, 31  # the lowest metadata.version of Kafka 4.3, and of 4.4
 _FEATURE = "metadata.version"
@@ -229,7 +228,7 @@ def error_for_empty(broker: int, version: int, purpose: Purpose) -> ClusterError
     """Return the error for an answer without log dirs; from version 3 on brokers refuse instead."""
     where = f"broker {broker}"
     if version < _REFUSES:
-        fix = error_codes.permission_fix(purpose.needs)
+        fix = permission_fix(purpose.needs)
         answer = "the answer is empty"
         return NotAuthorized(
             purpose.attempted, where=where, answer=answer, fix=fix, needs=purpose.needs
@@ -271,7 +270,7 @@ def _log_dir(broker: int, result: Any) -> LogDir:
     return LogDir(
         broker=broker,
         path=clean(result.log_dir),
-        error=error_codes.name_of(result.error_code) if result.error_code else None,
+        error=name_of(result.error_code) if result.error_code else None,
         total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
         usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
         cordoned=bool(result.is_cordoned),
@@ -284,11 +283,6 @@ class UnregisterBrokerRequest(ApiMessage, load_json=__package__):  # type: ignor
 
 class UnregisterBrokerResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]  # kafka-python is untyped
     """The controller's answer: an error code for the request as a whole, and a message."""
-
-
-def unregister_request(broker: int) -> Any:
-    """Build a request to remove the registration of one broker."""
-    return UnregisterBrokerRequest(broker_id=broker)
 
 
 def read_unregister_result(broker: int, answer: Any) -> Iterator[tuple[int, int, str | None]]:

@@ -15,10 +15,9 @@ from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.client import AnswerLost, RequestFactory, Wire
 from ktui.kafka.transport.pool import ANY_TIME, SendDeadline
-from ktui.kafka.transport.translate_errors import Purpose, most_informative
+from ktui.kafka.transport.translate_errors import Purpose, most_informative, name_of, permission_fix
 
 _T = TypeVar("_T")
 _CLOCK = SystemClock()
@@ -123,16 +122,16 @@ def _needed(code: int, part: object, needs: str) -> str:
 
 
 def _result(code: int, message: str | None, needs: str) -> WriteResult:
-    if code == error_codes.NONE:
+    if not code:
         return WriteResult(Verdict.ACCEPTED)
     words = clean(message or "")
     if means(code, Means.DENIED):
-        words = ". ".join(filter(None, (words.rstrip("."), error_codes.permission_fix(needs))))
-        return WriteResult(Verdict.REFUSED, error_codes.name_of(code), words, needs=needs)
+        words = ". ".join(filter(None, (words.rstrip("."), permission_fix(needs))))
+        return WriteResult(Verdict.REFUSED, name_of(code), words, needs=needs)
     if error_of(code) is KafkaError.ELECTION_NOT_NEEDED:
-        return WriteResult(Verdict.ACCEPTED, error_codes.name_of(code), words)
+        return WriteResult(Verdict.ACCEPTED, name_of(code), words)
     verdict = Verdict.UNKNOWN if means(code, Means.UNDECIDED) else Verdict.REFUSED
-    return WriteResult(verdict, error_codes.name_of(code), words)
+    return WriteResult(verdict, name_of(code), words)
 
 
 def _joined(

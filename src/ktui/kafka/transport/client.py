@@ -18,7 +18,6 @@ from ktui.cluster.errors import ClusterError, TimedOut, Unreachable, WrongCluste
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.pool import (
     ANY_TIME,
     LARGEST_HELLO,
@@ -32,6 +31,7 @@ from ktui.kafka.transport.translate_errors import (
     CallContext,
     NodeId,
     Purpose,
+    describe_error,
     translate_error,
 )
 
@@ -165,8 +165,8 @@ class Wire:
                 if not call.accepted:
                     self._doubtful.add(node)
                 continue
-            code = getattr(answer, "error_code", error_codes.NONE)
-            if code == error_codes.NONE:
+            code = getattr(answer, "error_code", 0)
+            if not code:
                 attempts.answered()
                 return answer
             refusal = self._refusal(purpose, answer, node, change=change)
@@ -313,9 +313,7 @@ class Wire:
         code, message = answer.error_code, getattr(answer, "error_message", None)
         where = self._context(purpose, node).where
         if change and means(code, Means.UNDECIDED):
-            return AnswerLost.at(
-                node, purpose.attempted, where, error_codes.describe_error(code, message)
-            )
+            return AnswerLost.at(node, purpose.attempted, where, describe_error(code, message))
         return purpose.refusal(code, message, where)
 
     def _no_broker(self, purpose: Purpose, broker: int | None) -> ClusterError:

@@ -17,24 +17,57 @@ from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConfigurationError,
     KafkaConnectionError,
-    KafkaError,
     KafkaProtocolError,
     KafkaTimeoutError,
     RequestTimedOutError,
+    UnknownError,
     UnsupportedSaslMechanismError,
+    for_code,
 )
+from kafka.errors import KafkaError as ClientError
 
 from ktui.cluster.errors import (
     AuthenticationFailed,
     ClusterError,
+    NotAuthorized,
     NotKafka,
+    Refused,
     TimedOut,
     Unreachable,
     Unsupported,
 )
+from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.text import clean
-from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.pool import ANY_TIME, Call, SendDeadline
+
+_DUMP = "Request Request("  # a broker's message that is the request's Java object, no sentence
+
+
+def name_of(code: int) -> str:
+    """Return Kafka's name for an error code; `ERROR_<code>` for one newer than the client."""
+    if (known := error_of(code)) is not None:
+        return known
+    error = for_code(code)
+    return f"ERROR_{code}" if issubclass(error, UnknownError) else str(error.message)
+
+
+def describe_error(code: int, message: str | None) -> str:
+    """Return a broker's answer in one line: Kafka's name for the error and the broker's message."""
+    if not message or message.startswith(_DUMP):
+        return name_of(code)
+    return f"{name_of(code)}: {clean(message)}"
+
+
+def describe_refusal(code: int, message: str | None, needs: str) -> str:
+    """Return a broker's answer in one line, with the missing permission if it is a denial."""
+    answer, denied = describe_error(code, message), means(code, Means.DENIED)
+    return f"{answer.rstrip('.')}. {permission_fix(needs)}" if denied and needs else answer
+
+
+def permission_fix(needs: str) -> str:
+    """Return the fix for a missing permission, as a sentence."""
+    return f"Grant {needs} to this principal; `ktui doctor` shows all that is missing"
+
 
 _NO_BROKER = "Look for a faulty broker, or for something on the way that is not a broker"
 
@@ -72,9 +105,16 @@ class Purpose(NamedTuple):
 
     def refusal(self, code: int, message: str | None, where: str = "") -> ClusterError:
         """Return the error for an answer that is an error as a whole, with the fix."""
-        return error_codes.error_for_refusal(
-            code, message, attempted=self.attempted, where=where, needs=self.needs
-        )
+        attempted, needs = self
+        answer, error = describe_error(code, message), error_of(code)
+        if means(code, Means.DENIED):
+            fix = permission_fix(needs)
+            return NotAuthorized(attempted, where=where, answer=answer, fix=fix, needs=needs)
+        if error is KafkaError.UNSUPPORTED_VERSION:
+            return Unsupported(attempted, where=where, answer=answer, fix="Upgrade the brokers")
+        if error is KafkaError.REQUEST_TIMED_OUT:
+            return TimedOut(attempted, where=where, answer=answer)
+        return Refused(attempted, code=name_of(code), where=where, answer=answer)
 
 
 class CallContext(NamedTuple):
@@ -99,7 +139,7 @@ def translate_error(error: BaseException, context: CallContext, call: Call) -> C
     translate = next((t for kinds, t in _TRANSLATORS if isinstance(error, kinds)), None)
     if translate is not None:
         return translate(error, context, call)
-    may_be_login = not isinstance(error, KafkaError) or isinstance(error, KafkaConfigurationError)
+    may_be_login = not isinstance(error, ClientError) or isinstance(error, KafkaConfigurationError)
     if may_be_login and not call.accepted and context.protocol.startswith("SASL"):
         # The SASL mechanisms raise all sorts of errors: a missing library, a bad answer or token.
         return context.error(AuthenticationFailed, _message(error), _credentials_fix(context))
@@ -236,11 +276,7 @@ def _login_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
             )
         case _:
             fix = _credentials_fix(context)
-    words = (
-        re.sub(r"^\w+Error: ", "", _message(error))
-        if error.args
-        else error_codes.name_of(error.errno)
-    )
+    words = re.sub(r"^\w+Error: ", "", _message(error)) if error.args else name_of(error.errno)
     return context.error(AuthenticationFailed, words, fix)
 
 

@@ -12,7 +12,7 @@ from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.config import Config, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.inputfile import FileProblem
-from ktui.kafka.connection.property_table import CANONICAL, PROPERTIES, ValueKind
+from ktui.kafka.connection.properties import CANONICAL, PROPERTIES, ValueKind
 
 GOOD = """\
 theme: light

@@ -28,7 +28,7 @@ from ktui.execution.host.operator_command import (
     resolve_command,
     run_command,
 )
-from ktui.kafka.connection.secret import fetch_value
+from ktui.kafka.connection.properties import fetch_value
 
 LONG_S = 60.0
 
