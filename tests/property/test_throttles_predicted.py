@@ -18,7 +18,7 @@ from ktui.preview import throttle_findings
 from ktui.preview.moves import moves_of
 from ktui.preview.preview import PlanPreview
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun
-from ktui.progress.throttle import starvation_threshold
+from ktui.progress.poll import starvation_threshold
 from ktui.quantities import as_rate_above
 from ktui.speed.simulate import RestOfRun, StepOverhead, simulate_rest_of_run
 from support.cli.start_sandbox import Way, a_plan, a_snapshot, preflight, tp

@@ -13,8 +13,7 @@ from ktui.progress.flows import Flows, fold_flows
 from ktui.progress.memory import PollMemory
 from ktui.progress.move import fold_at_rest, fold_move, fold_unseen, start_timeline
 from ktui.progress.news import Alarm, EventCollector, EventSeverity, shown
-from ktui.progress.poll import Poll
-from ktui.progress.throttle import format_rate
+from ktui.progress.poll import Poll, format_rate
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
 
 

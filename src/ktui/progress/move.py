@@ -9,7 +9,7 @@ import msgspec
 from ktui.cluster.partition import PartitionState
 from ktui.progress import catchup, news, row, timeline
 from ktui.progress.catchup import LeaderLog, read_leader
-from ktui.progress.memory import Health, MoveMemory, StillClock, count_still
+from ktui.progress.memory import MoveMemory, StillClock, count_still
 from ktui.progress.news import EventCollector, EventSeverity, shown
 from ktui.progress.poll import Poll
 from ktui.progress.row import (
@@ -207,20 +207,14 @@ def fold_move(
     changed = state != before.state or before.phase is Phase.SETTLING
     if changed and not _uncertain(before, state, phase):
         health = news.report_health(collector, state, poll.config(state.tp), health)
-    mark = int(row.next_mark(before, state, phase, lanes))
-    return Timeline(
+    return msgspec.structs.replace(
+        before,
         state=state,
         phase=phase,
-        began_at=before.began_at,
-        began_s=before.began_s,
-        seen_from_start=before.seen_from_start,
-        goes_on=before.goes_on,
         ended_at=poll.observation.at if phase.ended else None,
-        original=before.original,
-        original_ordered=before.original_ordered,
         target=step.target,
         lanes=lanes,
-        recent=extend_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap),
+        recent=_recent(before, row.next_mark(before, state, phase, lanes), poll),
         lag_history=row.lag_history(before.lag_history, lanes, poll.now_s, history.slot_s),
         events=collector.after(before.events),
         inbound_messages_s=leader.messages_s,
@@ -311,7 +305,6 @@ def start_timeline(
     health = news.report_health(
         collector, state, poll.config(state.tp), memory.health if memory else None
     )
-    mark, grid = int(_mark(state, phase, lanes, before)), recent_grid(poll.now_s)
     return Timeline(
         state=state,
         phase=phase,
@@ -322,9 +315,7 @@ def start_timeline(
         original_ordered=ordered,
         target=state.target,
         lanes=lanes,
-        recent=extend_recent(before.recent, grid, mark, gap=poll.gap)
-        if before
-        else start_slots(grid, mark),
+        recent=_recent(before, _mark(state, phase, lanes, before), poll),
         lag_history=row.lag_history(
             continued.lag_history if continued else (), lanes, poll.now_s, history.slot_s
         ),
@@ -395,7 +386,6 @@ def fold_at_rest(
     lanes = next_lanes(scene, before.lanes, before.original)
     if before.phase is Phase.SETTLED:
         lanes = {b: lane for b, lane in lanes.items() if b in state.replicas}
-    mark = int(row.next_mark(before, state, before.phase, lanes))
     settled = before.phase is Phase.SETTLED
     return msgspec.structs.replace(
         before,
@@ -403,11 +393,17 @@ def fold_at_rest(
         original=state.replicas if settled else before.original,
         target=state.replicas if settled else before.target,
         lanes=lanes,
-        recent=extend_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap),
+        recent=_recent(before, row.next_mark(before, state, before.phase, lanes), poll),
         events=collector.after(before.events),
         inbound_messages_s=leader.messages_s,
         inbound_bytes_s=leader.bytes_s,
-        memory=_remembered(memory, leader, health),
+        memory=msgspec.structs.replace(
+            memory,
+            unseen_since_s=None,
+            inbound=leader.ends,
+            inbound_size=leader.sizes,
+            health=health,
+        ),
     )
 
 
@@ -418,20 +414,13 @@ def _stale(before: Timeline, memory: MoveMemory, state: PartitionState, poll: Po
 
 
 def _unchanged(before: Timeline, poll: Poll) -> Timeline:
-    mark = int(row.mark(before.state, before.phase, before.lanes))
-    recent = extend_recent(before.recent, recent_grid(poll.now_s), mark, gap=poll.gap)
+    recent = _recent(before, row.mark(before.state, before.phase, before.lanes), poll)
     memory = before.memory
     if memory is not None and memory.unseen_since_s is not None:
         memory = msgspec.structs.replace(memory, unseen_since_s=None)
     if recent is before.recent and memory is before.memory:
         return before
     return msgspec.structs.replace(before, recent=recent, memory=memory)
-
-
-def _remembered(memory: MoveMemory, leader: LeaderLog, health: Health | None) -> MoveMemory:
-    return msgspec.structs.replace(
-        memory, unseen_since_s=None, inbound=leader.ends, inbound_size=leader.sizes, health=health
-    )
 
 
 LOST_AFTER_S = 60.0
@@ -490,5 +479,8 @@ def _without_metadata(before: Timeline, poll: Poll, collector: EventCollector) -
     )
 
 
-def _recent(before: Timeline, mark: Mark, poll: Poll) -> Slots:
-    return extend_recent(before.recent, recent_grid(poll.now_s), int(mark), gap=poll.gap)
+def _recent(before: Timeline | None, mark: int, poll: Poll) -> Slots:
+    grid = recent_grid(poll.now_s)
+    if before is None:
+        return start_slots(grid, mark)
+    return extend_recent(before.recent, grid, int(mark), gap=poll.gap)

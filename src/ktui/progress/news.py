@@ -15,8 +15,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.partition import PartitionState
 from ktui.progress.catchup import CatchUp
 from ktui.progress.memory import Health, StillClock, falling_behind, health, stalled, starved
-from ktui.progress.poll import Poll
-from ktui.progress.throttle import format_rate
+from ktui.progress.poll import Poll, format_rate
 from ktui.progress.timeline import HINDRANCES, Cause, Event, Phase, Stall, StallKind
 
 _ADVICE = {

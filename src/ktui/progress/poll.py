@@ -1,22 +1,234 @@
-"""One observation next to the fold so far, as every partition's fold needs it."""
+"""One observation next to the fold so far: rates of copies, and the throttles that bind them."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 
 import msgspec
 
-from ktui.cluster.broker import TopicConfig
+from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.settings import FETCH_BYTES, list_includes
 from ktui.progress.flows import GULP_S
-from ktui.progress.memory import Meter, PollMemory
-from ktui.progress.throttle import Throttles
-from ktui.progress.timeline import Progress
+from ktui.progress.memory import STALLED_AFTER_S, Meter, PollMemory, stalled
+from ktui.progress.timeline import Lane, Phase, Progress, Role, Timeline
+
+_NO_TOPIC = TopicConfig()
+_NO_BROKER = BrokerConfig()
+ROOM = 0.95  # a starving copy stays reported until this share of its rate would suffice
+
+
+_CLOSE = 0.85  # figures stay as they are shown while the real ones are at least this share of them
+
+
+def steady(value: float, shown: float | None) -> float:
+    """Return the figure to show: the one shown before while that is enough, and close."""
+    return shown if shown is not None and _CLOSE * shown <= value <= shown else value
+
+
+class BindingThrottle(msgspec.Struct, frozen=True):
+    """A rate that limits a replica, and the demand on that rate. Bytes a second."""
+
+    rate: int
+    demand: float  # written to all partitions under the rate; only more lets all catch up
+    on_leader: bool
+    sharing: int
+    in_use: bool
+
+    @property
+    def slower_than_a_fetch(self) -> bool:
+        return self.rate * STALLED_AFTER_S < FETCH_BYTES
+
+    @property
+    def detail(self) -> str:
+        shared = f", {self.sharing} replicas" if self.sharing > 1 else ""
+        return f"{self._rate}{shared}"
+
+    @property
+    def too_low(self) -> str:
+        enough = format_rate(_up(max(self.demand, self.rate)))
+        written = format_rate(_up(self.demand))
+        return f"{self._rate}, {written} in; needs more than {enough}"
+
+    def steadied(self, shown: float | None) -> BindingThrottle:
+        return msgspec.structs.replace(self, demand=steady(self.demand, shown))
+
+    @property
+    def _rate(self) -> str:
+        return f"{format_rate(self.rate)} {'leader ' if self.on_leader else ''}throttle"
+
+
+class Throttles:
+    """The throttles of one observation, against the copies under way as of the previous one."""
+
+    def __init__(
+        self, observation: Observation, timelines: Iterable[Timeline], now_s: float
+    ) -> None:
+        self._observation = observation
+        self._timelines = timelines
+        self._now_s = now_s
+
+    def binding(self, state: PartitionState, broker: int) -> BindingThrottle | None:
+        return _tightest([one for _, one in self._all(state, broker)])
+
+    def in_use(self, state: PartitionState, broker: int) -> BindingThrottle | None:
+        """Find the tightest throttle under which other copies make headway."""
+        return _tightest([one for _, one in self._all(state, broker) if one.in_use])
+
+    def starving(
+        self, state: PartitionState, broker: int, *, already: bool
+    ) -> BindingThrottle | None:
+        """Find the throttle under which a copy onto a broker never catches up."""
+        room = ROOM if already else 1.0
+        all_ = self._all(state, broker)
+        return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
+
+    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, BindingThrottle]]:
+        return [one for one in (self._follower(state, broker), self._leader(state)) if one]
+
+    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, BindingThrottle] | None:
+        rate = self._settings(broker).follower_throttle_rate
+        if rate is None or not self._follower_listed(state, broker):
+            return None
+        load = self._onto[broker]
+        return load, load.under(rate, state.tp, on_leader=False)
+
+    def _leader(self, state: PartitionState) -> tuple[_Load, BindingThrottle] | None:
+        """The leader's rate limits copies out of sync, but in-sync fetches count against it too."""
+        if state.leader is None or not self._leader_listed(state):
+            return None
+        rate = self._settings(state.leader).leader_throttle_rate
+        if rate is None:
+            return None
+        load = self._from[state.leader]
+        return load, load.under(rate, state.tp, on_leader=True)
+
+    @cached_property
+    def _onto(self) -> defaultdict[int, _Load]:
+        loads: defaultdict[int, _Load] = defaultdict(_Load)
+        for timeline in self._copied:
+            for lane in timeline.lanes.values():
+                adding = lane.role is Role.ADDING
+                if adding and self._follower_listed(timeline.state, lane.broker):
+                    inbound = timeline.inbound_bytes_s or 0.0
+                    loads[lane.broker].add(timeline.tp, inbound, [_makes_headway(lane)])
+        for timeline in self._timelines:
+            # Small replicas are copied between two polls; their list entries may be gone already.
+            if _done_recently(timeline, self._now_s):
+                for broker in timeline.target:
+                    if broker not in timeline.original:
+                        loads[broker].movers.add(timeline.tp)
+        return loads
+
+    @cached_property
+    def _from(self) -> defaultdict[int, _Load]:
+        loads: defaultdict[int, _Load] = defaultdict(_Load)
+        for timeline in self._copied:
+            state = timeline.state
+            if state.leader is not None and self._leader_listed(state):
+                inbound = timeline.inbound_bytes_s or 0.0
+                copies = [_makes_headway(lane) for lane in timeline.catching_up]
+                in_sync = len(state.replicas) - 1 - len(copies)
+                loads[state.leader].add(timeline.tp, inbound, copies, in_sync)
+        return loads
+
+    @cached_property
+    def _copied(self) -> tuple[Timeline, ...]:
+        return tuple(t for t in self._timelines if t.state.adding and not t.phase.ended)
+
+    def _settings(self, broker: int) -> BrokerConfig:
+        return self._observation.broker_configs.get(broker, _NO_BROKER)
+
+    def _follower_listed(self, state: PartitionState, broker: int) -> bool:
+        config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
+        return list_includes(config.follower_throttled_replicas, state.tp.partition, broker)
+
+    def _leader_listed(self, state: PartitionState) -> bool:
+        config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
+        listed = config.leader_throttled_replicas
+        return state.leader is not None and list_includes(listed, state.tp.partition, state.leader)
+
+
+class _Load:
+    def __init__(self) -> None:
+        self.movers: set[TopicPartition] = set()
+        self._demand = 0.0
+        self._sharing = 0
+        self._in_sync = 0.0
+        self._copies: dict[TopicPartition, tuple[float, int]] = {}
+        """Of each partition: bytes written to it a second, and the number of copies."""
+        self._least: dict[float, float] = {}
+
+    def add(
+        self, tp: TopicPartition, inbound: float, copies: Sequence[bool], in_sync: int = 0
+    ) -> None:
+        """Count a partition: bytes a second, which copies make headway, and followers in sync."""
+        self._copies[tp] = inbound, len(copies)
+        self._in_sync += inbound * in_sync
+        self._demand += inbound * (in_sync + len(copies))
+        self._sharing += 1
+        if any(copies):
+            self.movers.add(tp)
+
+    def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> BindingThrottle:
+        in_use = len(self.movers) > (tp in self.movers)
+        return BindingThrottle(rate, self._demand, on_leader, self._sharing, in_use)
+
+    def starves(self, tp: TopicPartition, rate: float) -> bool:
+        if tp not in self._copies:
+            return False
+        if rate not in self._least:
+            each = [inbound for inbound, count in self._copies.values() for _ in range(count)]
+            self._least[rate] = starvation_threshold(each, rate - self._in_sync)
+        return self._copies[tp][0] >= self._least[rate]
+
+
+def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
+    """Return the least inbound rate with which a copy never catches up under a shared rate.
+
+    Copies share the rate equally, and a copy that has caught up leaves its share to the others. So
+    copies with the lowest inbound rate catch up first. Once one cannot, no copy with as high an
+    inbound rate can.
+    """
+    rising = sorted(inbound)
+    never = (each for n, each in enumerate(rising) if each * (len(rising) - n) >= rate)
+    return next(never, math.inf)
+
+
+def _makes_headway(lane: Lane) -> bool:
+    still = lane.memory.still if lane.memory is not None else None
+    return still is not None and still.moved and not stalled(still)
+
+
+def _done_recently(timeline: Timeline, now_s: float) -> bool:
+    ended_s = timeline.memory.ended_s if timeline.memory is not None else None
+    done = timeline.phase is Phase.DONE and ended_s is not None
+    return done and now_s - (ended_s or 0.0) < STALLED_AFTER_S
+
+
+def _tightest(found: list[BindingThrottle]) -> BindingThrottle | None:
+    return max(found, key=lambda one: one.demand / max(1, one.rate), default=None)
+
+
+def _up(bytes_s: float) -> float:
+    """Round up to the precision of `format_rate`, so that exceeding the shown rate is enough."""
+    step = 10.0 ** max(0, min(5, math.floor(math.log10(max(1.0, bytes_s))) - 1))
+    return math.ceil(round(bytes_s / step, 2)) * step
+
+
+def format_rate(bytes_s: float) -> str:
+    """Format a rate as throttles are set: "2.0 MB/s", or in kB/s or B/s where that would be 0.0."""
+    if bytes_s < 100:  # noqa: PLR2004  # below 0.1 kB/s
+        return f"{bytes_s:.0f} B/s"
+    if bytes_s < 100_000:  # noqa: PLR2004  # below 0.1 MB/s
+        return f"{bytes_s / 1e3:.1f} kB/s"
+    return f"{bytes_s / 1e6:.1f} MB/s"
+
 
 LEAST_GAP_S = 15.0  # a shorter pause is a slow poll, not a lost cluster
 RESTART_S = 60.0  # after a longer pause, rates start over

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.progress.flows import BrokerFlow
 from ktui.progress.timeline import Cause, Lane, Phase, Progress, Role, StallKind, Timeline
 from ktui.speed.answer import Span
@@ -308,25 +308,16 @@ def replica_progress(
         lanes = {} if timeline is None else timeline.lanes
         for broker in brokers:
             status = _status(seen, tp, broker, topics)
-            behind = status is ReplicaStatus.BEHIND
-            lane = lanes.get(broker) if behind else None
-            yield _progress(tp, broker, status, lane, _lag(seen, tp, broker) if behind else None)
-
-
-def _progress(
-    tp: TopicPartition, broker: int, status: ReplicaStatus, lane: Lane | None, lag: int | None
-) -> ReplicaProgress:
-    if lane is None:
-        return ReplicaProgress(tp=tp, broker=broker, status=status, messages=lag)
-    return ReplicaProgress(
-        tp=tp,
-        broker=broker,
-        status=status,
-        messages=lag,
-        bytes=lane.lag_bytes,
-        rate_bytes_s=lane.rate_bytes_s,
-        left_s=lane.left_s,
-    )
+            lane = lanes.get(broker) if status is ReplicaStatus.BEHIND else None
+            yield ReplicaProgress(
+                tp=tp,
+                broker=broker,
+                status=status,
+                messages=None if lane is None else lane.lag_messages,
+                bytes=None if lane is None else lane.lag_bytes,
+                rate_bytes_s=None if lane is None else lane.rate_bytes_s,
+                left_s=None if lane is None else lane.left_s,
+            )
 
 
 def _status(
@@ -350,15 +341,3 @@ def _status_in(state: PartitionState, broker: int, *, alive: bool) -> ReplicaSta
     if not alive:
         return ReplicaStatus.DOWN
     return ReplicaStatus.IN_SYNC if broker in state.isr else ReplicaStatus.BEHIND
-
-
-def _lag(seen: Observation, tp: TopicPartition, broker: int) -> int | None:
-    leader = seen.partitions[tp].leader
-    start = seen.starts.get(tp)
-    ends = [seen.ends.get(Replica(tp, each)) for each in (leader, broker) if each is not None]
-    match ends:
-        case [first, second] if first is not None and second is not None:
-            begun = second.value if start is None else max(second.value, start.value)
-            return max(0, first.value - begun)
-        case _:
-            return None

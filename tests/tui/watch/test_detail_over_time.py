@@ -14,7 +14,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.progress.rate_memory import MOST_PARTITIONS, MOST_SAMPLES, OpenPartitions, RateMemory
+from ktui.progress.row import MOST_PARTITIONS, MOST_SAMPLES, OpenPartitions, RateMemory
 from ktui.progress.timeline import Lane, Mark, Phase, Progress, Role, Timeline
 from ktui.simulated import layout
 from ktui.speed.answer import Span

@@ -12,8 +12,8 @@ from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import fold
+from ktui.progress.poll import steady
 from ktui.progress.summary import totals
-from ktui.progress.throttle import steady
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.moving_clusters import a_cluster, throttle

@@ -28,8 +28,8 @@ from ktui.planning.throttle_rates import KB, ThrottleRates
 from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.memory import STALLED_AFTER_S
 from ktui.progress.news import EventSeverity
+from ktui.progress.poll import ROOM, steady
 from ktui.progress.summary import Inflow, inflows
-from ktui.progress.throttle import ROOM, steady
 from ktui.progress.timeline import Cause, Event, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 

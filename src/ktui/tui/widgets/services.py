@@ -23,7 +23,7 @@ from ktui.execution.host.catalog import OtherRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.run import Run
-from ktui.progress.rate_memory import OpenPartitions
+from ktui.progress.row import OpenPartitions
 from ktui.progress.summary import BrokerLoad, broker_loads
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.poll import ClusterOutage, Overview

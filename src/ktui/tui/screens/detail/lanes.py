@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from ktui.progress.rate_memory import RateMemory, RateSample
+from ktui.progress.row import RateMemory, RateSample
 from ktui.progress.timeline import Mark, Role, Slots, StallKind
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
