@@ -108,7 +108,7 @@ def _total(layout: Layout) -> int:
 
 async def _layout(lab: Lab) -> Layout:
     async with aclosing(connect({"bootstrap.servers": lab.bootstrap_servers})) as reader:
-        return (await read_layout(reader)).layout
+        return await read_layout(reader)
 
 
 async def _problems(lab: Lab, plan: Plan) -> int:

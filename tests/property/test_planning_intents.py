@@ -18,8 +18,7 @@ from ktui.planning.intents.drain import drain, replication_factor, shed, swap
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import CannotMake, Internal, MadePlan, Why, Wishes
-from ktui.planning.intents.placement import Rule, Strategy, placement
-from ktui.planning.intents.placing import rack_repair
+from ktui.planning.intents.placing import Rule, Strategy, placement, rack_repair
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.replication_factor import BrokerPool

@@ -21,7 +21,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Owned, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import SHAPES, Limits
-from ktui.planning.check.snapshot import PlacementAnswer, read_with_log_dirs
+from ktui.planning.check.snapshot import Placement, read_placement
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.rehearsal.aftermath import Played
 from ktui.rehearsal.play import Rehearsal, play
@@ -160,7 +160,7 @@ INBOUND = st.sampled_from((0.0, 5_000.0, 123_456.0))
 class Seen(NamedTuple):
     """A cluster as its port shows it."""
 
-    answer: PlacementAnswer
+    answer: Placement
     topics: dict[str, TopicConfig]
     brokers: dict[int, BrokerConfig]
 
@@ -242,9 +242,9 @@ async def snapshot(cluster: SimulatedCluster, measure_s: float) -> tuple[Cluster
 
 async def seen(cluster: SimulatedCluster) -> Seen:
     reader = cluster.reader()
-    answer = await read_with_log_dirs(reader, None)
-    configs = (await reader.topic_configs({tp.topic for tp in answer.placement.partitions})).configs
-    up = sorted(answer.placement.pool.online)
+    answer = await read_placement(reader)
+    configs = (await reader.topic_configs({tp.topic for tp in answer.partitions})).configs
+    up = sorted(answer.pool.online)
     return Seen(answer, dict(configs), {b: await reader.broker_config(b) for b in up})
 
 
@@ -275,7 +275,7 @@ def test_a_twin_read_from_its_file_begins_as_the_cluster_is(
     assert again == twin.spec
     assert again.version == spec.version
     copy = asyncio.run(seen(SimulatedCluster(again, VirtualClock(leaping=True))))
-    placement, its = real.answer.placement, copy.answer.placement
+    placement, its = real.answer, copy.answer
     assert (its.pool.online, its.pool.racks) == (placement.pool.online, placement.pool.racks)
     assert {tp: shape(state) for tp, state in its.partitions.items()} == {
         tp: shape(state) for tp, state in placement.partitions.items()
@@ -298,7 +298,7 @@ def test_a_twin_is_written_to_as_much_as_was_measured(spec: ClusterSpec) -> None
     for topic in twin.spec.topics:
         written = next(each for each in spec.topics if each.name == topic.name).inbounds
         for number, rate in enumerate(written):
-            leader = real.answer.placement.partitions[TopicPartition(topic.name, number)].leader
+            leader = real.answer.partitions[TopicPartition(topic.name, number)].leader
             measured = topic.inbounds[number] if topic.inbounds else topic.inbound
             expected = rate if leader is not None else 0.0
             off = abs(measured - expected)

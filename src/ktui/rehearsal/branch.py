@@ -21,7 +21,7 @@ from ktui.cluster.settings import (
     LOG_DIR_RATE,
 )
 from ktui.execution.run.run import Run
-from ktui.planning.check.snapshot import Placement, PlacementAnswer
+from ktui.planning.check.snapshot import Placement
 from ktui.planning.replication_factor import BrokerPool
 from ktui.progress.timeline import Progress
 from ktui.quantities import as_count
@@ -202,13 +202,14 @@ def _read(
         racks={broker.id: broker.rack for broker in seen.brokers.values()},
         replicas=replicas,
     )
-    placement = Placement(states, pool, frozenset(seen.brokers) | replicas.keys())
-    scope = scope_of(placement, None)
     sizes = _sizes(states, runs, seen, empty)
     log_dirs = {
         broker: LogDirsAnswer(seen.log_dirs.get(broker, ()), sizes.get(broker, {}))
         for broker in seen.online
     }
+    known = frozenset(seen.brokers) | replicas.keys()
+    placement = Placement(partitions=states, pool=pool, known=known, log_dirs=log_dirs)
+    scope = scope_of(placement, None)
     return ClusterRead(
         cluster=ClusterDescription(
             seen.cluster_id,
@@ -217,7 +218,7 @@ def _read(
             seen.waits_for_kept,
             refuses_cordoned=seen.refuses_cordoned,
         ),
-        answer=PlacementAnswer(placement, log_dirs, ()),
+        placement=placement,
         scope=scope,
         written={topic: _written(progress, of, empty) for topic, of in scope.topics.items()},
         measured=True,

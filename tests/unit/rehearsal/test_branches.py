@@ -31,7 +31,7 @@ from ktui.execution.run.run import Run
 from ktui.insights import Prior, RateCurve, Spread
 from ktui.pacing.limits import default_limits
 from ktui.planning.check.findings import Allowances
-from ktui.planning.check.snapshot import read_with_log_dirs
+from ktui.planning.check.snapshot import read_placement
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
@@ -192,7 +192,7 @@ async def test_a_broker_that_was_cordoned_gets_what_kafka_would_have_let_it_get(
     look = seen(log_dirs=cordoned, refuses_cordoned=refuses, waits_for_kept=False)
     twin = twin_at(point_of(begun(), look), ASSUMED)
     cluster = SimulatedCluster(twin.spec, VirtualClock())
-    placement = (await read_with_log_dirs(cluster.reader(), None)).placement
+    placement = await read_placement(cluster.reader())
     assert placement.pool.cordoned == {4}
     assert placement.pool.refused == ({4} if refuses else frozenset())
     answers = await cluster.writer().alter_reassignments(

@@ -214,11 +214,10 @@ def _make_plan(
         topics_by: the option or argument that names topics.
     """
     cluster = how.choice.cluster()
-    answer = cluster.ask(read_layout)
-    layout = weighted(answer.layout, wanted)
+    layout = weighted(cluster.ask(read_layout), wanted)
     wishes = wishes_of(wanted, layout, topics_by)
     if not wanted.json:
-        for line in unread_warnings(answer.failures):
+        for line in unread_warnings(layout.failures):
             print_note(line)
         for line in rack_warnings(layout) if wanted.rack_aware is None else ():
             print_note(line)
@@ -242,7 +241,7 @@ def _make_plan(
         amount=amount,
         wishes=wishes,
         made=made,
-        failures=answer.failures,
+        failures=layout.failures,
         change=before_after(layout, made.plan),
         preview=preview,
         start=start_command(wanted.output, run, allowed.used_by(preview.findings), how),

@@ -49,7 +49,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.intents.layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import Layout, read_layout
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
@@ -105,7 +105,7 @@ class ProcessEngines:
     def canary(self) -> bool:
         return self._context.canary
 
-    async def read_layout(self) -> LayoutAnswer:
+    async def read_layout(self) -> Layout:
         return await read_layout(self._reader)
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:

@@ -52,7 +52,7 @@ from ktui.ops.cancel import cancel_foreign
 from ktui.ops.preview import FactReader, Permits
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances, Finding
-from ktui.planning.intents.layout import LayoutAnswer, read_layout
+from ktui.planning.intents.layout import Layout, read_layout
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.timeline import Timeline
@@ -123,7 +123,7 @@ class SimulatedEngines:
     rehearser: PlanRehearser | None = None
     """Nothing: what would be rehearsed here is simulated already."""
 
-    async def read_layout(self) -> LayoutAnswer:
+    async def read_layout(self) -> Layout:
         return await read_layout(self._cluster.reader())
 
     async def check_throttle(self, run: Run, rates: ThrottleRates) -> None:

@@ -49,10 +49,10 @@ DRAIN = Purpose("drain", drain)
 
 async def read_plan_layout(reader: ClusterReader, note: Callable[[str], None]) -> Layout:
     """Read what the plans are made from. Raises ClusterError: the cluster cannot be read."""
-    answer = await read_layout(reader)
-    for line in unread_warnings(answer.failures):
+    layout = await read_layout(reader)
+    for line in unread_warnings(layout.failures):
         note(line)
-    return answer.layout
+    return layout
 
 
 async def read_status(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.asking import with_reassignments
+from ktui.cluster.asking import read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.broker import TopicConfig, cordoned_brokers
 from ktui.cluster.clock import Clock
 from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
@@ -244,70 +244,63 @@ def _named_dirs(
     return named
 
 
-class Placement(msgspec.Struct, frozen=True):
-    """Every partition that may be described, with its reassignment, and the brokers."""
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Every partition that may be described, and the brokers, with what they tell of log dirs."""
 
-    partitions: Mapping[TopicPartition, PartitionState]
+    partitions: Mapping[TopicPartition, PartitionState]  # each with its reassignment
     pool: BrokerPool
-    brokers: frozenset[int]  # all that are registered or have a replica, up or down
-    unregistered: frozenset[int] = frozenset()  # of these, the ids only replica lists have
-
-
-class PlacementAnswer(msgspec.Struct, frozen=True):
-    """A placement, and what the brokers answer about their log dirs."""
-
-    placement: Placement
-    log_dirs: Mapping[int, LogDirsAnswer]
-    failures: Sequence[Failure]
+    known: frozenset[int]  # every broker that is registered or has a replica, up or down
+    unregistered: frozenset[int] = frozenset()  # of these, those Kafka refuses in targets
+    log_dirs: Mapping[int, LogDirsAnswer] = {}
+    failures: tuple[Failure, ...] = ()  # of brokers that do not tell of their log dirs
 
     @property
     def online(self) -> frozenset[int]:
-        return self.placement.pool.online
+        return self.pool.online
 
-    def size(self, tp: TopicPartition, broker: int) -> int | None:
+    def size_on(self, tp: TopicPartition, broker: int) -> int | None:
         answer = self.log_dirs.get(broker)
         held = None if answer is None else answer.replicas.get(tp)
         return None if held is None else held.size
 
     def leading_size(self, state: PartitionState) -> int | None:
         """Return the size of a partition at its leader, else the largest that is reported."""
-        led = None if state.leader is None else self.size(state.tp, state.leader)
-        sizes = (self.size(state.tp, broker) for broker in state.replicas)
+        led = None if state.leader is None else self.size_on(state.tp, state.leader)
+        sizes = (self.size_on(state.tp, broker) for broker in state.replicas)
         return max((s for s in sizes if s is not None), default=None) if led is None else led
 
 
-async def read_with_log_dirs(
-    reader: ClusterReader, sized: Collection[TopicPartition] | None
-) -> PlacementAnswer:
-    """Read all partitions, and log dirs with the `sized` (None: all), where brokers answer."""
-    cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
+async def read_placement(reader: ClusterReader) -> Placement:
+    """Read all partitions, and log dirs with all replicas; the silent are not cordoned."""
+    cluster, listed = await read_cluster_and_reassignments(reader)
     (answers, failures), states = await asyncio.gather(
-        _log_dirs(reader, cluster, sized), _partitions(reader)
+        _log_dirs(reader, cluster, None), _partitions(reader)
     )
     known = {tp: moving for tp, moving in listed.items() if tp in states}
     replicas = _count(states)
-    placement = Placement(
+    return Placement(
         partitions=with_reassignments(states, known),
-        pool=_pool(cluster, _cordoned(answers), replicas),
-        brokers=frozenset(cluster.brokers) | replicas.keys(),
+        pool=_pool(cluster, answers, replicas),
+        known=frozenset(cluster.brokers) | replicas.keys(),
         unregistered=cluster.unregistered(replicas),
+        log_dirs=answers,
+        failures=tuple(failures),
     )
-    return PlacementAnswer(placement, answers, failures)
 
 
 async def read_pool(reader: ClusterReader) -> BrokerPool:
     """Read which brokers may get replicas, and how many each has; the silent are not cordoned."""
     cluster = await reader.describe_cluster()
     (answers, _), replicas = await asyncio.gather(_log_dirs(reader, cluster, ()), _census(reader))
-    return _pool(cluster, _cordoned(answers), replicas)
+    return _pool(cluster, answers, replicas)
 
 
 def _pool(
-    cluster: ClusterDescription, cordoned: frozenset[int], replicas: Counter[int]
+    cluster: ClusterDescription, answers: Mapping[int, LogDirsAnswer], replicas: Counter[int]
 ) -> BrokerPool:
     return BrokerPool(
         online=cluster.online,
-        cordoned=cordoned,
+        cordoned=cordoned_brokers({b: answer.log_dirs for b, answer in answers.items()}),
         refuses_cordoned=bool(cluster.refuses_cordoned),
         racks={broker.id: broker.rack for broker in cluster.brokers.values()},
         replicas=replicas,
@@ -320,10 +313,6 @@ async def _log_dirs(
     return await call_each_broker(
         Operation.LOG_DIRS, {broker: reader.log_dirs(broker, sized) for broker in cluster.online}
     )
-
-
-def _cordoned(answers: Mapping[int, LogDirsAnswer]) -> frozenset[int]:
-    return cordoned_brokers({b: answer.log_dirs for b, answer in answers.items()})
 
 
 async def _census(reader: ClusterReader) -> Counter[int]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 
 from ktui.cluster.coordination import INTERNAL_TOPICS
-from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import Internal, Left, MadePlan, Why, Wishes, check_wishes
 from ktui.planning.plan import PartitionTarget, Plan
@@ -16,38 +16,29 @@ from ktui.planning.plan import PartitionTarget, Plan
 class Budget:
     """What has been used up of moves, bytes and changes of preferred leaders (None: no bound)."""
 
-    def __init__(
-        self, max_moves: int | None, max_bytes: int | None, max_leader_changes: int | None
-    ) -> None:
-        self.max_moves = max_moves
-        self.max_bytes = max_bytes
-        self.max_leader_changes = max_leader_changes
+    def __init__(self, wishes: Wishes) -> None:
+        self._most = wishes
         self.moves = 0
         self.bytes = 0
         self.leader_changes = 0
-
-    @classmethod
-    def of(cls, wishes: Wishes) -> Budget:
-        return cls(wishes.max_moves, wishes.max_bytes, wishes.max_leader_changes)
 
     def trial(self) -> Budget:
         return copy(self)
 
     @property
     def bytes_left(self) -> int | None:
-        return None if self.max_bytes is None else self.max_bytes - self.bytes
+        return None if self._most.max_bytes is None else self._most.max_bytes - self.bytes
 
     def lacks(self, size: int, *, leader: bool = False) -> Why | None:
-        if self.max_moves is not None and self.moves >= self.max_moves:
+        if self._most.max_moves is not None and self.moves >= self._most.max_moves:
             return Why.MAX_MOVES
-        if self.max_bytes is not None and self.bytes + size > self.max_bytes:
+        if (left := self.bytes_left) is not None and size > left:
             return Why.MAX_BYTES
         return self.lacks_leader_change() if leader else None
 
     def lacks_leader_change(self) -> Why | None:
-        if self.max_leader_changes is not None and self.leader_changes >= self.max_leader_changes:
-            return Why.MAX_LEADER_CHANGES
-        return None
+        most = self._most.max_leader_changes
+        return Why.MAX_LEADER_CHANGES if most is not None and self.leader_changes >= most else None
 
     def take(self, size: int, *, leader: bool = False) -> None:
         self.moves += 1
@@ -85,7 +76,7 @@ class Draft:
         self._no_brokers = frozenset() if replaces else layout.unregistered
         self._refused = layout.pool.refused - frozenset(closed)
         self.wishes = wishes
-        self.budget = Budget.of(wishes)
+        self.budget = Budget(wishes)
         self.targets = [
             broker
             for broker in layout.pool.targets
@@ -127,9 +118,6 @@ class Draft:
 
     # ------------------------------------------------------------------ what there is
 
-    def state(self, tp: TopicPartition) -> PartitionState:
-        return self.layout.partitions[tp]
-
     def original(self, tp: TopicPartition) -> Brokers:
         state = self.layout.partitions[tp]
         return state.target if state.removing else state.replicas
@@ -162,9 +150,6 @@ class Draft:
             return Why.UNREGISTERED
         return None
 
-    def copyable(self, tp: TopicPartition) -> bool:
-        return any(self.may_lead(tp, broker) for broker in self.state(tp).replicas)
-
     def may_lead(self, tp: TopicPartition, broker: int) -> bool:
         """Return whether a replica is alive and in sync."""
         state = self.layout.partitions[tp]
@@ -175,7 +160,10 @@ class Draft:
         )
 
     def immovable(self, tp: TopicPartition) -> Why | None:
-        return self._unchangeable(tp) or (None if self.copyable(tp) else Why.LAST_REPLICA)
+        if why := self._unchangeable(tp):
+            return why
+        replicas = self.layout.partitions[tp].replicas
+        return None if any(self.may_lead(tp, each) for each in replicas) else Why.LAST_REPLICA
 
     def racks(self, brokers: Iterable[int]) -> set[str]:
         found = {self.layout.pool.racks.get(broker) for broker in brokers}

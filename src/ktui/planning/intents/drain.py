@@ -148,10 +148,10 @@ def _placeable(draft: Draft, tp: TopicPartition, broker: int) -> bool:
 
 def _choose(draft: Draft, free: list[TopicPartition], wanted: int) -> list[TopicPartition]:
     sizes = [draft.layout.size(tp) for tp in free]
-    budget = draft.budget
+    budget, most = draft.budget, draft.wishes.max_moves
     chosen = [free[place] for place in least_sum(sizes, wanted, budget.bytes_left)]
-    if budget.max_moves is not None and len(chosen) > budget.max_moves - budget.moves:
-        chosen = _largest(draft, free, budget.max_moves - budget.moves)
+    if most is not None and len(chosen) > most - budget.moves:
+        chosen = _largest(draft, free, most - budget.moves)
     return chosen
 
 

@@ -9,24 +9,19 @@ from operator import itemgetter
 import msgspec
 
 from ktui.cluster.errors import Failure
-from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.planning.check.findings import disk_of
-from ktui.planning.check.snapshot import read_with_log_dirs
+from ktui.planning.check.snapshot import Placement, read_placement
 from ktui.planning.plan import Plan, join_named
-from ktui.planning.replication_factor import BrokerPool
 
 UNKNOWN_BYTES = 1024**3
 """The size of a partition that no broker reports: as under the limits of a run."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicas of a cluster, and the brokers that they may go to."""
+class Layout(Placement, frozen=True, kw_only=True):
+    """The replicas of a cluster, and the room for them; running reassignments count as over."""
 
-    partitions: Mapping[TopicPartition, PartitionState]  # running reassignments count as over
-    pool: BrokerPool
-    known: frozenset[int]  # every broker that is registered or has a replica, up or down
-    unregistered: frozenset[int] = frozenset()  # of these, those Kafka refuses in targets
     sizes: Mapping[TopicPartition, int] = {}  # bytes of one replica, where reported
     room: Mapping[int, int] = {}  # bytes that fit on a broker's disks; others have no bound
     disks: Mapping[int, int] = {}  # bytes of a broker's disks in all, where it reports them
@@ -66,37 +61,26 @@ def without_rack(layout: Layout) -> Sequence[int]:
     return [broker for broker in sorted(layout.pool.online) if racks.get(broker) is None]
 
 
-class LayoutAnswer(msgspec.Struct, frozen=True):
-    """A layout, and the brokers whose log dirs could not be read, each with the reason."""
-
-    layout: Layout
-    failures: tuple[Failure, ...]
-
-
-async def read_layout(reader: ClusterReader) -> LayoutAnswer:
+async def read_layout(reader: ClusterReader) -> Layout:
     """Read a layout; brokers that do not report log dirs are failures, and not cordoned."""
-    answer = await read_with_log_dirs(reader, None)
-    placement, log_dirs = answer.placement, answer.log_dirs
+    placement = await read_placement(reader)
+    log_dirs = placement.log_dirs
     disks = {broker: disk_of(log_dirs[broker].log_dirs) for broker in sorted(log_dirs)}
     full = {
         broker: 0
         for broker, dirs in log_dirs.items()
         if dirs.log_dirs and all(d.error is not None or d.cordoned for d in dirs.log_dirs)
     }
-    layout = Layout(
-        partitions=placement.partitions,
-        pool=placement.pool,
-        known=placement.brokers,
-        unregistered=placement.unregistered,
+    return Layout(
+        **msgspec.structs.asdict(placement),
         sizes={
             tp: size
             for tp, state in sorted(placement.partitions.items(), key=itemgetter(0))
-            if (size := answer.leading_size(state)) is not None
+            if (size := placement.leading_size(state)) is not None
         },
         room=full | {b: disk.room for b, disk in disks.items() if disk.room is not None},
         disks={b: disk.total for b, disk in disks.items() if disk.total is not None},
     )
-    return LayoutAnswer(layout, tuple(answer.failures))
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,17 +51,17 @@ class LeaderFlow:
 
     def even(self) -> Why | None:
         """Change leaders until no path helps any more; return what stopped it before that."""
-        budget = self._draft.budget.trial()
+        most, changes = self._draft.wishes.max_leader_changes, self._draft.budget.leader_changes
         stopped: Why | None = None
         while path := self._cheapest():
             cost = sum(edge[2] for edge in path)
             units = self._units(path)
-            if budget.max_leader_changes is not None and cost > 0:
-                units = min(units, (budget.max_leader_changes - budget.leader_changes) // cost)
+            if most is not None and cost > 0:
+                units = min(units, (most - changes) // cost)
             if units <= 0:
                 stopped = Why.MAX_LEADER_CHANGES
                 break
-            budget.leader_changes += cost * units
+            changes += cost * units
             for _ in range(units):
                 self._take(path)
         for tp, leader in self._leader.items():

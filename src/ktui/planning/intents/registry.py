@@ -27,8 +27,7 @@ from ktui.planning.intents.made_plan import (
     check_targets,
     check_topics,
 )
-from ktui.planning.intents.placement import Rule, Strategy, placement, read_rules
-from ktui.planning.intents.placing import rack_repair
+from ktui.planning.intents.placing import Rule, Strategy, placement, rack_repair, read_rules
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.plan import LARGEST, join_all, join_named, join_some, shortened

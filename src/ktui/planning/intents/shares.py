@@ -210,6 +210,15 @@ class BySize:
         insort(self._of[broker], (size, tp))
 
 
+Move = tuple[TopicPartition, int, int]
+
+
+def main_obstacle(draft: Draft, moves: Iterable[Move]) -> Why:
+    """Return what forbids the most of some moves."""
+    found = Counter(why for move in moves if (why := draft.forbids(*move)))
+    return max(found, key=lambda why: (found[why], why), default=Why.NO_REPLICA)
+
+
 def fill(layout: Layout, brokers: Collection[int], wishes: Wishes) -> MadePlan:
     """Make a plan by which brokers get their weighted share of the replicas, and no more.
 
@@ -281,9 +290,6 @@ class _Filling:
         return False
 
     def _obstacle(self, new: int) -> Why:
-        draft, found = self._draft, Counter[Why]()
-        for old in self._sources:
-            for _, tp in self._by_size[old]:
-                if why := draft.forbids(tp, old, new):
-                    found[why] += 1
-        return max(found, key=lambda why: (found[why], why), default=Why.NO_REPLICA)
+        return main_obstacle(
+            self._draft, ((tp, old, new) for old in self._sources for _, tp in self._by_size[old])
+        )

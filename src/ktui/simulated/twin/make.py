@@ -16,7 +16,7 @@ from ktui.cluster.errors import Failure, NotAuthorized
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.cluster.text import SIMULATED
-from ktui.planning.check.snapshot import Placement, PlacementAnswer, read_with_log_dirs
+from ktui.planning.check.snapshot import Placement, read_placement
 from ktui.planning.plan import Plan, join_some
 from ktui.quantities import as_count, as_size
 from ktui.simulated.controller import schema
@@ -57,7 +57,7 @@ def scope_of(placement: Placement, plan: Plan | None) -> Scope:
     by_topic: dict[str, list[PartitionState]] = {}
     for tp in sorted(placement.partitions):
         by_topic.setdefault(tp.topic, []).append(placement.partitions[tp])
-    brokers = set(placement.brokers)
+    brokers = set(placement.known)
     if plan is not None:
         _check_topics(plan, by_topic)
         touched = _touched(plan, placement.partitions)
@@ -67,7 +67,7 @@ def scope_of(placement: Placement, plan: Plan | None) -> Scope:
             if any(not touched.isdisjoint(state.replicas) for state in states)
         }
         theirs = {b for states in by_topic.values() for state in states for b in state.replicas}
-        brokers = touched & placement.brokers | theirs
+        brokers = touched & placement.known | theirs
     incomplete = tuple(topic for topic, states in by_topic.items() if not _whole(states))
     whole = {topic: tuple(s) for topic, s in by_topic.items() if topic not in incomplete}
     scope = Scope(whole, tuple(sorted(brokers)), incomplete)
@@ -133,7 +133,7 @@ class ClusterRead(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of a cluster at one moment."""
 
     cluster: ClusterDescription
-    answer: PlacementAnswer
+    placement: Placement
     scope: Scope
     written: Mapping[str, Sequence[float | None]]  # bytes a second
     measured: bool
@@ -152,7 +152,7 @@ def make_twin(
     """Make the twin of a cluster; from 4.3 on its rules decide, not the `version` of brokers."""
     info = SnapshotInfo(cluster=hide("cluster", read.cluster.cluster_id), taken=taken, rates=rates)
     topics = tuple(sorted(_topics(read, hide), key=lambda topic: topic.name))
-    online, shared = read.answer.online, read.settings.all_brokers
+    online, shared = read.placement.online, read.settings.all_brokers
     down = frozenset(read.scope.brokers) - online
     spec = ClusterSpec(
         brokers=tuple(_brokers(read, topics, down, info.rates, hide)),
@@ -184,7 +184,7 @@ def _topics(read: ClusterRead, hide: Hide) -> Iterator[TopicSpec]:
             inbound=read.written[name],
             configs=read.settings.topics.get(name, {}),
         )
-        yield topic_spec(known, read.answer)
+        yield topic_spec(known, read.placement)
 
 
 def _brokers(
@@ -194,9 +194,9 @@ def _brokers(
     rates: SnapshotRates,
     hide: Hide,
 ) -> Iterator[BrokerSpec]:
-    loads, racks = loads_of(topics, down), read.answer.placement.pool.racks
+    loads, racks = loads_of(topics, down), read.placement.pool.racks
     for broker in read.scope.brokers:
-        rack, answer = racks.get(broker), read.answer.log_dirs.get(broker)
+        rack, answer = racks.get(broker), read.placement.log_dirs.get(broker)
         spec = broker_spec(
             broker,
             rack=None if rack is None else hide("rack", rack),
@@ -220,14 +220,14 @@ def _version(cluster: ClusterDescription, of_brokers: str | None) -> str:
 
 
 def _notes(read: ClusterRead) -> Iterator[str]:
-    online = read.answer.online
+    online = read.placement.online
     states = [state for states in read.scope.topics.values() for state in states]
-    yield from (failure.sentence for failure in read.answer.failures)
+    yield from (failure.sentence for failure in read.placement.failures)
     yield from read.settings.notes
     if read.scope.incomplete:
         names = join_some(read.scope.incomplete, most=_MOST_NAMED)
         yield f"left out, for not all of their partitions are shown: {names}"
-    unsized = [state for state in states if read.answer.leading_size(state) is None]
+    unsized = [state for state in states if read.placement.leading_size(state) is None]
     if unsized:
         yield f"{_partitions(unsized)}: no broker reports the size, and 1 GiB is assumed"
     if not read.measured:
@@ -279,16 +279,15 @@ async def _read(
     if measure_s > 0:
         *_, first = await _look(reader, clock, plan)
         await clock.sleep(measure_s)
-    answer, scope, last = await _look(reader, clock, plan)
+    placement, scope, last = await _look(reader, clock, plan)
     cluster = await reader.describe_cluster()
     configs = (await reader.topic_configs(scope.topics)).configs
     compacted = frozenset(name for name, each in configs.items() if each.compacted)
-    online = answer.online
-    up = [broker for broker in scope.brokers if broker in online]
-    dirs = {b: answer.log_dirs[b].log_dirs if b in answer.log_dirs else () for b in up}
+    up = [broker for broker in scope.brokers if broker in placement.online]
+    dirs = {b: placement.log_dirs[b].log_dirs if b in placement.log_dirs else () for b in up}
     return ClusterRead(
         cluster=cluster,
-        answer=answer,
+        placement=placement,
         scope=scope,
         written={
             topic: _written(states, first, last, compacted=topic in compacted)
@@ -313,13 +312,15 @@ def _written(
 
 async def _look(
     reader: ClusterReader, clock: Clock, plan: Plan | None
-) -> tuple[PlacementAnswer, Scope, Moment]:
-    answer = await read_with_log_dirs(reader, None)
-    _check_permitted(answer.failures)
-    scope = scope_of(answer.placement, plan)
+) -> tuple[Placement, Scope, Moment]:
+    placement = await read_placement(reader)
+    _check_permitted(placement.failures)
+    scope = scope_of(placement, plan)
     states = [state for states in scope.topics.values() for state in states]
-    sizes = {state.tp: size for state in states if (size := answer.leading_size(state)) is not None}
-    return answer, scope, await read_moment(reader, states, sizes, clock)
+    sizes = {
+        state.tp: size for state in states if (size := placement.leading_size(state)) is not None
+    }
+    return placement, scope, await read_moment(reader, states, sizes, clock)
 
 
 def _check_permitted(failures: Sequence[Failure]) -> None:

@@ -22,7 +22,7 @@ from ktui.cluster.settings import (
 )
 from ktui.insights import Prior
 from ktui.planning.check.findings import disk_of
-from ktui.planning.check.snapshot import LogEnds, PlacementAnswer, read_log_ends
+from ktui.planning.check.snapshot import LogEnds, Placement, read_log_ends
 from ktui.planning.intents.layout import UNKNOWN_BYTES
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.simulated.controller import schema
@@ -313,9 +313,9 @@ class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
     configs: Mapping[str, str]
 
 
-def topic_spec(read: TopicRead, answer: PlacementAnswer) -> TopicSpec:
+def topic_spec(read: TopicRead, placement: Placement) -> TopicSpec:
     """Return a topic as a simulated cluster can begin with it."""
-    known = (answer.leading_size(state) for state in read.states)
+    known = (placement.leading_size(state) for state in read.states)
     sizes = tuple(UNKNOWN_BYTES if size is None else size for size in known)
     inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in read.inbound)
     alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
@@ -329,7 +329,7 @@ def topic_spec(read: TopicRead, answer: PlacementAnswer) -> TopicSpec:
         inbounds=() if steady else inbounds,
         configs=read.configs,
     )
-    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, answer))
+    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, placement))
 
 
 def moves_nothing(state: PartitionState) -> bool:
@@ -343,27 +343,27 @@ def led_by_nobody(state: PartitionState, online: frozenset[int]) -> bool:
 
 
 def _start(
-    name: str, states: Sequence[PartitionState], sizes: Sequence[int], answer: PlacementAnswer
+    name: str, states: Sequence[PartitionState], sizes: Sequence[int], placement: Placement
 ) -> TopicStart:
     leaders: dict[int, int] = {}
     isrs: dict[int, Brokers] = {}
     targets: dict[int, Brokers] = {}
     held: dict[Replica, int] = {}
     for number, (state, size) in enumerate(zip(states, sizes, strict=True)):
-        if _healthy(state, answer.online):
+        if _healthy(state, placement.online):
             continue
         if state.reassigning and not moves_nothing(state):
             targets[number] = state.target
         members = (*state.original, *(b for b in state.target if b not in state.original))
-        isr = _isr(state, members, answer.online)
-        up = tuple(b for b in state.original if b in answer.online)
+        isr = _isr(state, members, placement.online)
+        up = tuple(b for b in state.original if b in placement.online)
         if {*isr} != {*up}:
             isrs[number] = isr
-        able = [b for b in (*state.original, *isr) if b in isr and b in answer.online]
+        able = [b for b in (*state.original, *isr) if b in isr and b in placement.online]
         if state.leader in able and state.leader != able[0]:
             leaders[number] = state.leader
         for broker in members:
-            if broker not in isr and (copied := _held(state, broker, size, answer)):
+            if broker not in isr and (copied := _held(state, broker, size, placement)):
                 held[Replica(TopicPartition(name, number), broker)] = copied
     return TopicStart(leaders=leaders, isr=isrs, reassigning=targets, held=held)
 
@@ -387,8 +387,8 @@ def _isr(state: PartitionState, members: Brokers, online: frozenset[int]) -> Bro
     return tuple(dict.fromkeys(last)) or down or up
 
 
-def _held(state: PartitionState, broker: int, size: int, answer: PlacementAnswer) -> int:
+def _held(state: PartitionState, broker: int, size: int, placement: Placement) -> int:
     """Return the bytes of a replica out of sync. On a broker that is down, it had everything."""
-    if broker not in answer.online:
+    if broker not in placement.online:
         return size if broker in state.original else 0
-    return min(size, answer.size(state.tp, broker) or 0)
+    return min(size, placement.size_on(state.tp, broker) or 0)

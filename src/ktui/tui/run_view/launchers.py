@@ -23,7 +23,7 @@ from ktui.execution.journal.commands import (
 from ktui.execution.run.run import Run
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits
-from ktui.planning.intents.layout import LayoutAnswer
+from ktui.planning.intents.layout import Layout
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.rehearsal.compare import RunMoment
 
@@ -121,7 +121,7 @@ class EngineLauncher(Protocol):
     @property
     def facts(self) -> FactReader: ...
 
-    async def read_layout(self) -> LayoutAnswer:
+    async def read_layout(self) -> Layout:
         """Read what a plan is made from: partitions with their sizes, and brokers' room."""
         ...
 
@@ -154,11 +154,11 @@ class RecentLayout:
 
     def __init__(self, engines: EngineLauncher) -> None:
         self._engines = engines
-        self._answer: LayoutAnswer | None = None
+        self._layout: Layout | None = None
         self._read_at_s = 0.0
 
-    async def read(self) -> LayoutAnswer:
-        if self._answer is None or time.monotonic() - self._read_at_s > _OLD_S:
-            self._answer = await self._engines.read_layout()
+    async def read(self) -> Layout:
+        if self._layout is None or time.monotonic() - self._read_at_s > _OLD_S:
+            self._layout = await self._engines.read_layout()
             self._read_at_s = time.monotonic()
-        return self._answer
+        return self._layout

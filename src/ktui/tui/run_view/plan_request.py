@@ -26,7 +26,6 @@ from ktui.planning.check.findings import (
 from ktui.planning.intents.layout import (
     BeforeAfter,
     Layout,
-    LayoutAnswer,
     before_after,
     rack_warnings,
     unread_warnings,
@@ -160,16 +159,15 @@ class GeneratedPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{as_count(len(self.plan.partitions), 'partition')}: {copied}, {leaders}"
 
 
-def generate_plan(request: PlanRequest, answer: LayoutAnswer) -> GeneratedPlan:
+def generate_plan(request: PlanRequest, layout: Layout) -> GeneratedPlan:
     """Make a plan from the cluster as it was read; CannotMake where there is none to make."""
-    layout = answer.layout
     made = request.generate(layout)
     return GeneratedPlan(
         plan=made.plan,
         change=before_after(layout, made.plan),
         notes=(
             *left_lines(made.left),
-            *unread_warnings(answer.failures),
+            *unread_warnings(layout.failures),
             *rack_warnings(layout),
         ),
         budget=request.budget(made),

@@ -83,11 +83,11 @@ def test_the_same_cluster_gets_the_same_plan(words: tuple[str, ...]) -> None:
 async def test_nothing_is_sent_to_the_cluster(
     words: tuple[str, ...], six: SimulatedCluster
 ) -> None:
-    before = (await read_layout(six.reader())).layout.partitions
+    before = (await read_layout(six.reader())).partitions
 
     await asyncio.to_thread(plan, *words)
 
-    assert (await read_layout(six.reader())).layout.partitions == before
+    assert (await read_layout(six.reader())).partitions == before
 
 
 @pytest.mark.usefixtures("six")

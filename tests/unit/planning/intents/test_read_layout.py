@@ -18,7 +18,6 @@ from ktui.planning.intents.layout import (
     BeforeAfter,
     Holding,
     Layout,
-    LayoutAnswer,
     before_after,
     read_layout,
 )
@@ -44,10 +43,9 @@ def orders() -> SimulatedCluster:
 
 
 async def test_every_partition_has_its_size_and_every_broker_its_room() -> None:
-    answer = await read_layout(orders().reader())
+    layout = await read_layout(orders().reader())
 
-    layout = answer.layout
-    assert answer.failures == ()
+    assert layout.failures == ()
     assert layout.sizes == dict.fromkeys(map(tp, ("orders-0", "orders-1", "payments-0")), SIZE)
     assert layout.disks == dict.fromkeys(range(1, 10), DISK)
     assert (layout.room[1], layout.room[5], layout.room[9]) == (DISK - 2 * SIZE, DISK - SIZE, DISK)
@@ -60,7 +58,7 @@ async def test_a_partition_that_is_being_reassigned_has_its_reassignment() -> No
     cluster.do(move("orders-0", 4, 2, 3))
     wait(cluster, 1.0)
 
-    layout = (await read_layout(cluster.reader())).layout
+    layout = await read_layout(cluster.reader())
 
     assert layout.partitions[tp("orders-0")].target == (4, 2, 3)
     assert layout.partitions[tp("orders-0")].adding == (4,)
@@ -71,13 +69,13 @@ async def test_a_broker_that_is_down_is_not_asked_and_is_known() -> None:
     cluster.do(events.Shutdown(1))
     wait(cluster, 5.0)
 
-    answer = await read_layout(cluster.reader())
+    layout = await read_layout(cluster.reader())
 
-    assert answer.failures == ()
-    assert 1 not in answer.layout.room
-    assert 1 in answer.layout.known
-    assert 1 not in answer.layout.pool.online
-    assert answer.layout.sizes[tp("orders-0")] == SIZE
+    assert layout.failures == ()
+    assert 1 not in layout.room
+    assert 1 in layout.known
+    assert 1 not in layout.pool.online
+    assert layout.sizes[tp("orders-0")] == SIZE
 
 
 class Answers(SimulatedReader):
@@ -113,30 +111,30 @@ class Answers(SimulatedReader):
         return LogDirsAnswer(found, sized)
 
 
-async def layout_with(**answers: Any) -> LayoutAnswer:
+async def layout_with(**answers: Any) -> Layout:
     return await read_layout(Answers(orders(), **answers))
 
 
 async def test_the_size_of_a_partition_is_that_of_its_leader() -> None:
-    layout = (await layout_with(sizes={1: 5, 2: 7, 3: 9})).layout
+    layout = await layout_with(sizes={1: 5, 2: 7, 3: 9})
 
     assert (layout.size(tp("orders-0")), layout.size(tp("orders-1"))) == (5, 7)
 
 
 async def test_without_an_answer_of_its_leader_the_largest_replica_is_the_size() -> None:
-    layout = (await layout_with(silent={1}, sizes={2: 7, 3: 9})).layout
+    layout = await layout_with(silent={1}, sizes={2: 7, 3: 9})
 
     assert layout.size(tp("orders-0")) == 9
 
 
 async def test_a_silent_broker_is_a_failure_with_its_reason_and_has_no_room() -> None:
-    answer = await layout_with(silent={5, 6, 7})
+    layout = await layout_with(silent={5, 6, 7})
 
-    assert [each.broker for each in answer.failures] == [5, 6, 7]
-    assert "nothing for 5 s" in answer.failures[0].sentence
-    assert tp("payments-0") not in answer.layout.sizes
-    assert {5, 6, 7}.isdisjoint(answer.layout.room)
-    assert {5, 6, 7} <= answer.layout.pool.online
+    assert [each.broker for each in layout.failures] == [5, 6, 7]
+    assert "nothing for 5 s" in layout.failures[0].sentence
+    assert tp("payments-0") not in layout.sizes
+    assert {5, 6, 7}.isdisjoint(layout.room)
+    assert {5, 6, 7} <= layout.pool.online
 
 
 @pytest.mark.parametrize(
@@ -153,7 +151,7 @@ async def test_a_silent_broker_is_a_failure_with_its_reason_and_has_no_room() ->
 async def test_room_is_that_of_the_log_dirs_that_work_and_are_not_cordoned(
     log_dirs: list[LogDir], room: int | None, disk: int | None
 ) -> None:
-    layout = (await layout_with(log_dirs=log_dirs)).layout
+    layout = await layout_with(log_dirs=log_dirs)
 
     assert (layout.room.get(1), layout.disks.get(1)) == (room, disk)
 

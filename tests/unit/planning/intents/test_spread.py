@@ -12,8 +12,7 @@ from ktui.planning.intents.drain import bytes_above, replication_factor, shed
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.leader_flow import demote, leaders
 from ktui.planning.intents.made_plan import CannotMake, MadePlan, Wishes, left_lines
-from ktui.planning.intents.placement import Rule, Strategy, placement
-from ktui.planning.intents.placing import rack_repair
+from ktui.planning.intents.placing import Rule, Strategy, placement, rack_repair
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.replication_factor import BrokerPool
