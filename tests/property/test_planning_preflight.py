@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from ktui.preview.moves import situations, steps_of
+from ktui.preview.facts import situations, steps_of
 from support.cli.start_sandbox import GB, Way, a_plan, a_snapshot, how_long, preflight
 from support.runs.pacing import broker_limits, replica_lists
 

@@ -15,7 +15,7 @@ from ktui.pacing.limits import Limits, Mode, Order
 from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.preview import throttle_findings
-from ktui.preview.moves import moves_of
+from ktui.preview.facts import moves_of
 from ktui.preview.preview import PlanPreview
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun
 from ktui.progress.poll import starvation_threshold

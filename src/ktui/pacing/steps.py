@@ -392,7 +392,7 @@ def _step_in_shape(now: Situation, limits: Limits) -> Step | Blocked:
 
 def all_steps(now: Situation, limits: Limits) -> list[Step]:
     """Return all steps of a partition, for previews: as if all replicas were up and in sync."""
-    now = _ideal(now)
+    now = ideal(now)
     steps = []
     while isinstance(step := next_step(now, limits), Step):
         steps.append(step)
@@ -411,7 +411,8 @@ def after(now: Situation, step: Step) -> Situation:
     )
 
 
-def _ideal(now: Situation) -> Situation:
+def ideal(now: Situation) -> Situation:
+    """Return a partition with all replicas up and in sync, and one of them leading."""
     leader = now.leader if now.leader in now.replicas else next(iter(now.replicas), None)
     return msgspec.structs.replace(
         now,

@@ -34,12 +34,14 @@ from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.facts import (
     BrokerShare,
     ClusterFacts,
+    PartitionSteps,
     PlanSummary,
+    StepPatterns,
     Terms,
     broker_shares,
+    moves_of,
     summarise,
 )
-from ktui.preview.moves import PartitionSteps, StepPatterns, moves_of
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun, throttle_findings
 from ktui.quantities import as_bytes
 from ktui.speed.answer import HowLong

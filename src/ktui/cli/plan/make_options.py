@@ -32,7 +32,7 @@ from ktui.planning.intents.layout import Layout, without_rack
 from ktui.planning.intents.made_plan import CannotMake, Internal, Wishes, check_patterns
 from ktui.planning.intents.registry import BOUND, COMMON, FIELDS, FLAG, SIZE, TOPICS, Kind
 from ktui.planning.plan import Plan, join_named, join_some
-from ktui.preview.moves import steps_of
+from ktui.preview.facts import steps_of
 from ktui.preview.preview import PlanPreview
 from ktui.units import Share, Size, parse_quantity
 

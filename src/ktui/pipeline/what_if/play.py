@@ -27,7 +27,7 @@ from ktui.planning.throttle_rates import (
     ThrottleRates,
     parse_throttle_rates,
 )
-from ktui.preview.moves import Moves, moves_of
+from ktui.preview.facts import Moves, moves_of
 from ktui.speed.copies import NONE_BESIDE, CopiesOfBothEnds, CopyLoad, Pair
 from ktui.speed.simulate import RestOfRun, SimulatedOutcome, simulate_rest_of_run
 from ktui.yamlfile import YamlFile, read_yaml

@@ -37,7 +37,7 @@ from ktui.pipeline.what_if.play import (
     simulate_cell,
 )
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
-from ktui.preview.moves import Moves
+from ktui.preview.facts import Moves
 from ktui.quantities import as_count, as_duration, as_rate
 
 _OBJECTIVE = (

@@ -34,7 +34,7 @@ from ktui.execution.time_left.simulate_rest import expected_situation
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
-from ktui.preview.moves import StepPatterns, pattern_of
+from ktui.preview.facts import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, StallKind, Timeline
 
 _NEVER_POLLED = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
