@@ -18,8 +18,8 @@ from ktui.cluster.broker import Broker, BrokerConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.execution.run.events import AnyRunEvent, encode
+from ktui.recording.recorder import SegmentLimits, SessionWriter
 from ktui.recording.segments import SCHEMA_VERSION, Head, LostPollLine, RunLine, to_ms, wall_ms
-from ktui.recording.writing import SegmentLimits, SessionWriter
 from ktui.simulated.clock import VirtualClock
 
 TOPICS, PARTITIONS = 40, 50

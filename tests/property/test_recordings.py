@@ -23,8 +23,7 @@ from ktui.recording.reading import (
     read_lines,
 )
 from ktui.recording.segments import End, PollLine
-from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
-from ktui.recording.writing import seal
+from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments, seal
 from property.test_progress import histories
 from support.recordings.recordings import (
     Recording,

@@ -11,7 +11,6 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, TimedOut, Unsupported
-from ktui.cluster.left_behind import BoundReplica, CatchingUp, needed_by_move
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
@@ -31,8 +30,11 @@ from ktui.cluster.settings import (
     LONGEST_LIST,
     RATES,
     REPLICAS,
+    BoundReplica,
+    CatchingUp,
     SettingKey,
     broker_resource,
+    needed_by_move,
     parse_throttled_list,
     topic_resource,
 )

@@ -12,7 +12,6 @@ import msgspec
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Operation
-from ktui.cluster.left_behind import CatchingUp, lists_of
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigSource
 from ktui.cluster.settings import (
@@ -23,8 +22,10 @@ from ktui.cluster.settings import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LONGEST_LIST,
+    CatchingUp,
     broker_resource,
     list_room,
+    lists_of,
     parse_throttled_list,
     throttled_entry,
 )

@@ -275,7 +275,7 @@ class RateMemory:
 
 
 class OpenPartitions:
-    """The memories of the partitions that were open last."""
+    """The memories of the few partitions that were open last: more than timelines remember."""
 
     def __init__(self) -> None:
         self._memories: OrderedDict[TopicPartition, RateMemory] = OrderedDict()

@@ -1,21 +1,31 @@
-"""The recordings on this disk, and how long each is kept."""
+"""The recordings on this disk: what a recorder left is sealed, and how long each is kept."""
 
 from __future__ import annotations
 
 import enum
+import fcntl
 import math
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from ktui.inputfile import FileProblem
-from ktui.recording.segments import CLOSED, UNFINISHED, is_open
-from ktui.recording.writing import abandoned, is_held
+from ktui.recording.recorder import SegmentWriter
+from ktui.recording.segments import (
+    CLOSED,
+    UNFINISHED,
+    Unzipped,
+    files_under,
+    is_open,
+    open_recording_file,
+)
 
 _SESSION = re.compile(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_-]{1,8}")
 _SEGMENT = re.compile(rf"[0-9]{{6,}}{re.escape(CLOSED)}({re.escape(UNFINISHED)})?")
@@ -124,6 +134,109 @@ def _segment(path: Path) -> StoredSegment | None:
 def _unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise FileProblem(Path(error.filename), None, f"cannot be read: {error.strerror}") from None
+
+
+SEALING = ".sealing"
+_JUST_BEGUN_S = 3_600.0  # older empty files were left by a power cut: recorders write at once
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """The result of sealing abandoned segments."""
+
+    files: tuple[Path, ...]
+    problems: tuple[FileProblem, ...]
+
+
+def seal(path: Path) -> Sealed:
+    """Seal every abandoned segment: the named file, or all under a folder.
+
+    A segment that a live recorder holds is left alone. An abandoned one keeps every whole line,
+    byte for byte; without any, it is removed. Never raises because of a file.
+    """
+    return seal_files(filter(is_open, files_under(path)))
+
+
+def seal_files(unfinished_files: Iterable[Path]) -> Sealed:
+    """Seal those of some unfinished segments that are abandoned, as `seal` does."""
+    files: list[Path] = []
+    problems: list[FileProblem] = []
+    for unfinished in unfinished_files:
+        try:
+            whole = _sealed(unfinished)
+        except FileProblem as problem:
+            problems.append(problem)
+        except OSError as error:
+            words = f"cannot be sealed: {error.strerror}"
+            problems.append(FileProblem(unfinished, None, words))
+        else:
+            files += [] if whole is None else [whole]
+    return Sealed(tuple(files), tuple(problems))
+
+
+def _sealed(unfinished: Path) -> Path | None:
+    with abandoned(unfinished) as file:
+        if file is None:
+            return None
+        whole = unfinished.with_name(unfinished.name.removesuffix(UNFINISHED))
+        any_line = _rewritten(file, whole)
+        unfinished.unlink()
+        return whole if any_line else None
+
+
+def _rewritten(file: BinaryIO, whole: Path) -> bool:
+    unzipped, count = Unzipped(file), 0
+    made = whole.with_name(whole.name + SEALING)
+    made.unlink(missing_ok=True)  # left by a crash
+    writer = SegmentWriter(whole, SEALING)
+    try:
+        for text in unzipped.lines():
+            writer.write(text + b"\n", at_once=False)
+            count += 1
+        if unzipped.damage is not None:
+            raise FileProblem(Path(file.name), count + 1, unzipped.damage)
+        if count:
+            writer.close()
+    finally:
+        writer.abandon()
+        made.unlink(missing_ok=True)
+    return count > 0
+
+
+def is_held(unfinished: Path) -> bool:
+    """Whether a recorder holds an unfinished segment, or may do so."""
+    try:
+        with abandoned(unfinished) as file:
+            return file is None
+    except FileProblem:  # no file, so no recorder writes to it
+        return False
+    except OSError:  # unreadable, or closed this moment by its recorder, who goes on in the next
+        return True
+
+
+@contextmanager
+def abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
+    """Open a segment that no recorder holds, and keep others from sealing it; else None."""
+    with open_recording_file(unfinished) as file:
+        # A recorder locks its file before it writes anything, so an empty one may be just begun.
+        status = os.fstat(file.fileno())
+        begun = status.st_size > 0 or time.time() - status.st_mtime > _JUST_BEGUN_S
+        yield file if begun and _locked(file) and _is_still(unfinished, file) else None
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_still(path: Path, file: BinaryIO) -> bool:
+    """Whether a file still has its name: another process may have sealed it meanwhile."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 class KeptFor(enum.StrEnum):

@@ -17,12 +17,11 @@ from textual.message import Message
 from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import ClusterError, Unreachable
-from ktui.cluster.left_behind import set_throttles, unneeded_throttles
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigScope
-from ktui.cluster.settings import SettingKey
+from ktui.cluster.settings import SettingKey, set_throttles, unneeded_throttles
 from ktui.cluster.text import clean
 from ktui.execution.host.kept import replay_recording
 from ktui.execution.host.state_dir import RunDir

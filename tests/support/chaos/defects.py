@@ -15,7 +15,7 @@ from unittest import mock
 
 import msgspec
 
-from ktui.cluster import left_behind
+from ktui.cluster import settings as cluster_settings
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, WriteResult
@@ -327,8 +327,8 @@ DEFECTS = (
     Defect(
         "throttles that protect a recovering broker",
         "ktui doctor --clear-throttles removes them, as nothing is being reassigned",
-        "left_behind.CatchingUp counts what binds a replica out of sync as in use",
+        "settings.CatchingUp counts what binds a replica out of sync as in use",
         stories.a_broker_comes_back_with_an_empty_disk,
-        (left_behind, "_bound_by", lambda *_, **__: iter(())),
+        (cluster_settings, "_bound_by", lambda *_, **__: iter(())),
     ),
 )

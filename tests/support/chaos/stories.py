@@ -12,9 +12,8 @@ import msgspec
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
-from ktui.cluster.left_behind import unneeded_throttles
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
-from ktui.cluster.settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.cluster.settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, unneeded_throttles
 from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle

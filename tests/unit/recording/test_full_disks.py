@@ -17,10 +17,10 @@ import pytest
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.recording import writing
+from ktui.recording import recorder as recorder_module
 from ktui.recording.reading import PlayedPoll
 from ktui.recording.segments import CensusLine, End, Head, LostPollLine, PollLine, RunLine
-from ktui.recording.writing import seal
+from ktui.recording.stored import seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
@@ -58,7 +58,7 @@ def test_a_full_disk_stops_the_recording_with_the_reason(
     recording.looks(5)
 
     with monkeypatch.context() as full:
-        full.setattr(writing, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
+        full.setattr(recorder_module, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
         recording.looks(1)
 
     path = recording.recorder.path
@@ -93,7 +93,7 @@ def test_a_disk_that_is_full_from_the_start_stops_the_recording_and_keeps_no_loc
 ) -> None:
     recording = Recording(tmp_path)
     with monkeypatch.context() as full:
-        full.setattr(writing, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
+        full.setattr(recorder_module, "os", SimpleNamespace(**{**vars(os), "write": no_space}))
         recording.looks(1)
 
     assert recording.recorder.problem == (

@@ -14,8 +14,9 @@ import pytest
 from ktui.inputfile import FileProblem
 from ktui.recording import segments
 from ktui.recording.reading import MOST_BAD, BadLine, find_segments, find_sessions, read_lines
+from ktui.recording.recorder import SegmentWriter
 from ktui.recording.segments import Head, Unzipped, session_folder
-from ktui.recording.writing import SegmentWriter, seal
+from ktui.recording.stored import seal
 from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
@@ -37,7 +38,7 @@ class Counted(Unzipped):
 def unzipped(monkeypatch: pytest.MonkeyPatch) -> list[Unzipped]:
     """The readers that unzip files during the test."""
     Counted.made = []
-    for module in ("reading", "writing"):
+    for module in ("reading", "stored"):
         monkeypatch.setattr(f"ktui.recording.{module}.Unzipped", Counted)
     return Counted.made
 

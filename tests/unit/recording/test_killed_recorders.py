@@ -15,7 +15,7 @@ import pytest
 from ktui.recording import segments
 from ktui.recording.reading import Damage, PlayedPoll, read_lines
 from ktui.recording.segments import Head
-from ktui.recording.writing import Sealed, seal
+from ktui.recording.stored import Sealed, seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

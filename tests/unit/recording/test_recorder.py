@@ -15,8 +15,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.recording.reading import GoodLine, PlayedPoll, find_sessions, play_session
 from ktui.recording.segments import AnyLine, End, Head, LostPollLine, RunLine
-from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments
-from ktui.recording.writing import seal
+from ktui.recording.stored import Choice, KeptFor, Retention, StoredSegment, choose_segments, seal
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,

@@ -197,7 +197,7 @@ def test_a_recorder_that_begins_while_empty_folders_are_removed_records(
             folder.rmdir()
             folder.parent.rmdir()
 
-    monkeypatch.setattr("ktui.recording.writing.make_folder", made_and_tidied)
+    monkeypatch.setattr("ktui.recording.recorder.make_folder", made_and_tidied)
     recording = recorded(tmp_path)
 
     assert recording.recorder.problem is None

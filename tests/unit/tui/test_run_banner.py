@@ -10,11 +10,16 @@ import msgspec
 import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.left_behind import unneeded_throttles
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
-from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from ktui.cluster.settings import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    unneeded_throttles,
+)
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import HeldBroker, RateChosen, RateHeld

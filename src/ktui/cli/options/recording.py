@@ -22,7 +22,7 @@ from ktui.inputfile import FileProblem, Unreadable, read_input
 from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.redact import Redaction
-from ktui.recording.writing import seal
+from ktui.recording.stored import seal
 
 _DAY_S = 86_400.0
 """Only sessions that have ended can be pruned, so a recorder does not write one forever."""

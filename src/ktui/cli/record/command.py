@@ -36,11 +36,10 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem
 from ktui.quantities import as_bytes, as_count, as_duration
 from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
-from ktui.recording.recorder import Recorder
+from ktui.recording.recorder import Recorder, SegmentWriter
 from ktui.recording.redact import Redaction
 from ktui.recording.segments import UNFINISHED, AnyLine, encode, segment_path, session_folder
 from ktui.recording.stored import Retention
-from ktui.recording.writing import SegmentWriter
 
 IDLE_S = 10.0
 """Seconds without a move that count as idle; between two steps of a run, nothing moves briefly."""

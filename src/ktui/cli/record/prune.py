@@ -45,10 +45,10 @@ from ktui.recording.stored import (
     choose_segments,
     is_live,
     remove_segments,
+    seal,
     stored_sessions,
     tidy,
 )
-from ktui.recording.writing import seal
 from ktui.units import Size, parse_typed
 
 Sessions = Mapping[Path, tuple[StoredSegment, ...]]

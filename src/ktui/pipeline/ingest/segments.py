@@ -23,7 +23,7 @@ from ktui.pipeline.lake.manifest import PipelineProblem, SegmentRead
 from ktui.quantities import as_bytes
 from ktui.recording import segments as lines
 from ktui.recording.segments import CLOSED, files_under, is_open, open_recording_file
-from ktui.recording.writing import seal_files
+from ktui.recording.stored import seal_files
 
 LARGEST = 256 * 1024 * 1024
 """The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""
