@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import JournalProblem
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
 from ktui.execution.run.options import Schedule
 from ktui.execution.run.states import CancelKind
+from ktui.json_text import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits, parse_broker_limits, parse_limits
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -135,3 +139,37 @@ def refuse_unknown(asked: StoredCommand) -> Answer:
     """Return the answer to a command that this version does not fully know."""
     words = f"ktui {__version__}, which owns the run, does not know {asked.unknown}"
     return Answer(accepted=False, words=words)
+
+
+ENCODER = msgspec.json.Encoder()
+_COMMANDS = msgspec.json.Decoder(Command)
+_ANSWERS = msgspec.json.Decoder(Answer)
+
+
+def stored_command(path: Path, row: tuple[Any, ...]) -> StoredCommand:
+    """Decode a row of a journal's file. Raises JournalProblem: it cannot be read."""
+    number, at, who, body, answer = row
+    try:
+        command, unknown = _command(body)
+        return StoredCommand(
+            number,
+            checked_moment(datetime.fromisoformat(at.decode())),
+            who.decode(),
+            command,
+            None if answer is None else decode_untrusted(_ANSWERS, answer),
+            unknown,
+        )
+    except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
+        raise JournalProblem(f"{path}: command {number} cannot be read: {error}") from None
+
+
+def _command(body: bytes) -> tuple[Command | None, str]:
+    """No command is done in part: one with unknown parts is None, with what is unknown."""
+    try:
+        command: Command = decode_untrusted(_COMMANDS, body)
+    except msgspec.DecodeError as error:  # the engine refuses it, and takes the next one
+        return None, f"this command: {error}"
+    if ENCODER.encode(command) == body:  # the quick way, for an extra plan may be long
+        return command, ""
+    field = unknown_field(body, command)
+    return (command, "") if field is None else (None, f"`{field}` of this command")

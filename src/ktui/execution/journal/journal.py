@@ -14,10 +14,17 @@ from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
+from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import file
-from ktui.execution.journal.commands import Answer, Command, StoredCommand
+from ktui.execution.journal.commands import (
+    ENCODER,
+    Answer,
+    Command,
+    StoredCommand,
+    stored_command,
+)
 from ktui.execution.journal.file import write_tail_marker
-from ktui.execution.journal.tables import CommandTable, EventTable, recover
+from ktui.execution.journal.tables import EventTable, format_time, recover
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recovered
 from ktui.execution.run.run import Run
 
@@ -41,6 +48,7 @@ class Patience(Protocol):
 
 _WRITTEN = "cannot be written"
 _READ = "cannot be read"
+_SELECT = "SELECT id, at, who, body, answer FROM commands"
 
 
 class Journal:
@@ -65,7 +73,6 @@ class Journal:
         if patience is not None:
             connection.execute(f"PRAGMA busy_timeout = {int(OWNERS_TRY_S * 1000)}")
         self._events = EventTable(connection, path)
-        self._commands = CommandTable(connection, path)
 
     @classmethod
     def create(cls, path: Path, clock: Clock) -> Journal:
@@ -79,12 +86,7 @@ class Journal:
 
     @classmethod
     def open(
-        cls,
-        path: Path,
-        clock: Clock,
-        *,
-        read_only: bool = False,
-        patience: Patience | None = None,
+        cls, path: Path, clock: Clock, *, read_only: bool = False, patience: Patience | None = None
     ) -> Self:
         """Open an existing one; `patience` is for the run's owner, who waits while it is locked."""
         return cls(file.connect(path, read_only=read_only), path, clock, patience)
@@ -159,16 +161,31 @@ class Journal:
         return next(self.entries(self.last_seq() - 1), None)
 
     def ask(self, command: Command, who: str) -> int:
-        return self._do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
+        row = (format_time(self._clock.now()), who, ENCODER.encode(command).decode())
+        insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
+        asked = self._do(_WRITTEN, lambda: self._connection.execute(insert, row))
+        return int(asked.lastrowid or 0)
 
     def asked(self, *, unanswered: bool = True) -> list[StoredCommand]:
-        return self._do(_READ, lambda: self._commands.asked(unanswered=unanswered))
+        where = " WHERE answer IS NULL" if unanswered else ""
+        return self._select(f"{where} ORDER BY id")
 
     def answer(self, number: int, answer: Answer) -> None:
-        self._do(_WRITTEN, lambda: self._commands.answer(number, answer))
+        self.answer_to(number)
+        update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
+        row = (ENCODER.encode(answer).decode(), number)
+        self._do(_WRITTEN, lambda: self._connection.execute(update, row))
 
     def answer_to(self, number: int) -> StoredCommand:
-        return self._do(_READ, lambda: self._commands.answer_to(number))
+        """Raises JournalProblem also if there is no such command."""
+        for found in self._select(" WHERE id = ?", number):
+            return found
+        raise JournalProblem(f"{self.path}: there is no command {number}")
+
+    def _select(self, where: str, *values: int) -> list[StoredCommand]:
+        query = f"{_SELECT}{where}"
+        rows = self._do(_READ, lambda: self._connection.execute(query, values).fetchall())
+        return [stored_command(self.path, row) for row in rows]
 
     def last_seq(self) -> int:
         return self._do(_READ, self._events.last_seq)

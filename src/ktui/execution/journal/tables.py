@@ -1,4 +1,4 @@
-"""The tables of a journal's file: events, trusted as far as their hashes match, and commands."""
+"""The events of a journal's file, trusted as far as their hashes match, and its recovery."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import msgspec
 
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.commands import Answer, Command, StoredCommand
 from ktui.execution.journal.file import (
     TailMarker,
     connect,
@@ -35,7 +34,7 @@ from ktui.execution.run.events import (
     decode,
     encode,
 )
-from ktui.json_text import checked_moment, decode_untrusted, unknown_field
+from ktui.json_text import checked_moment
 
 GENESIS = bytes(32)  # the hash before the first event
 _AT_ONCE = 500  # rows of one read: a long one would keep the write-ahead log from a reset
@@ -179,71 +178,6 @@ def _check_end(written: TailMarker | None, last: TailMarker) -> None:
 def _check_marker(written: TailMarker | None, last: TailMarker) -> None:
     if written is not None and written.seq == last.seq and written.hash != last.hash:
         raise _Damaged(f"event {last.seq} is not the one that was written: events were replaced")
-
-
-_ENCODER = msgspec.json.Encoder()
-_COMMANDS = msgspec.json.Decoder(Command)
-_ANSWERS = msgspec.json.Decoder(Answer)
-_SELECT = "SELECT id, at, who, body, answer FROM commands"
-
-
-class CommandTable:
-    """The commands of one file, through one connection."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
-
-    def ask(self, command: Command, who: str, now: datetime) -> int:
-        row = (format_time(now), who, _ENCODER.encode(command).decode())
-        insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
-        return int(self._connection.execute(insert, row).lastrowid or 0)
-
-    def asked(self, *, unanswered: bool) -> list[StoredCommand]:
-        """Raises JournalProblem: a command cannot be read."""
-        where = " WHERE answer IS NULL" if unanswered else ""
-        rows = self._connection.execute(f"{_SELECT}{where} ORDER BY id").fetchall()
-        return [self._decoded(row) for row in rows]
-
-    def answer(self, number: int, answer: Answer) -> None:
-        self.answer_to(number)
-        update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
-        self._connection.execute(update, (_ENCODER.encode(answer).decode(), number))
-
-    def answer_to(self, number: int) -> StoredCommand:
-        """Raises JournalProblem: there is no such command, or it cannot be read."""
-        row = self._connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
-        if row is None:
-            raise JournalProblem(f"{self._path}: there is no command {number}")
-        return self._decoded(row)
-
-    def _decoded(self, row: tuple[Any, ...]) -> StoredCommand:
-        number, at, who, body, answer = row
-        try:
-            command, unknown = _command(body)
-            return StoredCommand(
-                number,
-                checked_moment(datetime.fromisoformat(at.decode())),
-                who.decode(),
-                command,
-                None if answer is None else decode_untrusted(_ANSWERS, answer),
-                unknown,
-            )
-        except (ValueError, AttributeError, TypeError, msgspec.MsgspecError) as error:
-            words = f"{self._path}: command {number} cannot be read: {error}"
-            raise JournalProblem(words) from None
-
-
-def _command(body: bytes) -> tuple[Command | None, str]:
-    """No command is done in part: one with unknown parts is None, with what is unknown."""
-    try:
-        command: Command = decode_untrusted(_COMMANDS, body)
-    except msgspec.DecodeError as error:  # the engine refuses it, and takes the next one
-        return None, f"this command: {error}"
-    if _ENCODER.encode(command) == body:  # the quick way, for an extra plan may be long
-        return command, ""
-    field = unknown_field(body, command)
-    return (command, "") if field is None else (None, f"`{field}` of this command")
 
 
 _ROWS_AT_ONCE = 500

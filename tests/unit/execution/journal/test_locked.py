@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import file
 from ktui.execution.journal import journal as journals
-from ktui.execution.journal.commands import Answer, Pause, StoredCommand
+from ktui.execution.journal.commands import Answer, Pause
 from ktui.execution.journal.journal import Journal, RunFollower
-from ktui.execution.journal.tables import CommandTable
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, read, step, written
 
@@ -112,17 +112,17 @@ def test_the_owner_waits_for_reads_too(
 ) -> None:
     with written(path, a_start()) as journal:
         ask(journal)
-    asked, left = CommandTable.asked, [1, 2, 3]
+    execute, left = file._Connection.execute, [1, 2, 3]
 
-    def locked_at_first(table: CommandTable, *, unanswered: bool) -> list[StoredCommand]:
-        if left.pop():
+    def locked_at_first(of: file._Connection, sql: str, values: Any = (), /) -> sqlite3.Cursor:
+        if "FROM commands" in sql and left:
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
+            left.pop()
             raise busy
-        return asked(table, unanswered=unanswered)
+        return execute(of, sql, values)
 
-    left.insert(0, 0)
-    monkeypatch.setattr(CommandTable, "asked", locked_at_first)
+    monkeypatch.setattr(file._Connection, "execute", locked_at_first)
     noted = NotedWait(lambda: None)
     with Journal.open(path, clock, patience=noted) as owner:
         assert [each.command for each in owner.asked()] == [Pause()]
