@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated
 
 import msgspec
@@ -275,18 +275,12 @@ class Rates:
 
     def __init__(self, capacity: Capacity, throttle: ThrottleRates, case: Case = ANY_CASE) -> None:
         self._capacity = capacity
-        self._throttle = throttle
         self._case = case
         self._given = capacity.given
-        self._limits: dict[int, int | None] = {}
-        self._alone: dict[int, float] = {}
-        self._takes: dict[tuple[int, int], float] = {}
-        self._spreads: dict[int, Span] = {}
-
-    def limit(self, broker: int) -> int | None:
-        if broker not in self._limits:
-            self._limits[broker] = self._throttle.of(broker)
-        return self._limits[broker]
+        self.limit = cache(throttle.of)
+        self._alone = cache(capacity.alone)
+        self.takes = cache(self._takes)
+        self.spread = cache(self._spread)
 
     def limits_of(self, brokers: Iterable[int]) -> tuple[BrokerRate, ...]:
         """Return the throttles of brokers that have one below the rate given."""
@@ -301,38 +295,25 @@ class Rates:
         """Whether copies onto a broker are as fast as its machines let them."""
         return self._given is None and self.limit(broker) is None
 
-    def takes(self, broker: int, at_once: int) -> float:
+    def _takes(self, broker: int, at_once: int) -> float:
         """Return the bytes a second that a broker takes in while it copies `at_once` replicas."""
-        key = broker, at_once
-        if key not in self._takes:
-            limit = self.limit(broker)
-            if self._given is None:
-                most = self._capacity.takes(broker, at_once, limit)
-            else:
-                most = self._given if limit is None else min(self._given, limit)
-            self._takes[key] = max(1.0, most)
-        return self._takes[key]
+        limit = self.limit(broker)
+        if self._given is None:
+            return max(1.0, self._capacity.takes(broker, at_once, limit))
+        return max(1.0, self._given if limit is None else min(self._given, limit))
 
     def of_copy(self, pair: Pair, load: CopyLoad) -> float:
         broker = pair[1]
         if not self.is_free(broker):
             at_once = load.onto(broker)
             return self.takes(broker, at_once) / at_once
-        alone = self._alone.get(broker)
-        if alone is None:
-            alone = self._alone[broker] = self._capacity.alone(broker)
-        return max(1.0, alone / load.slows(pair))
+        return max(1.0, self._alone(broker) / load.slows(pair))
 
     def load(self, pairs: Iterable[Pair] = ()) -> CopyLoad:
         return CopyLoad(self.is_free, pairs)
 
     def copies(self) -> CopiesOfBothEnds:
         return CopiesOfBothEnds(self.of_copy, self.load())
-
-    def spread(self, broker: int) -> Span:
-        if broker not in self._spreads:
-            self._spreads[broker] = self._spread(broker)
-        return self._spreads[broker]
 
     def _spread(self, broker: int) -> Span:
         prior, free = self._capacity.prior, self.limit(broker) is None
