@@ -25,8 +25,9 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.parts import refusal_text
 from ktui.execution.run.states import State
+from ktui.execution.run.text import replica_list_text
 from ktui.execution.run.track import Track
-from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.execution.run.unanswered import MAY_COME_S, UNANSWERED
 from ktui.json_text import decode_untrusted
 
 
@@ -97,9 +98,9 @@ def judge_cancel(
 def _begun_again(
     move: ListedReassignment, answer: WriteResult, state: PartitionState
 ) -> Settled | None:
-    to = ",".join(map(str, state.target))
     if state.target != move.target:
-        return Settled(ForeignOutcome.CHANGED, state.replicas, f"someone now reassigns it to {to}")
+        what = f"someone now reassigns it to {replica_list_text(state.target)}"
+        return Settled(ForeignOutcome.CHANGED, state.replicas, what)
     again = Settled(ForeignOutcome.CHANGED, state.replicas, "someone has begun it again")
     return None if answer.verdict is Verdict.UNKNOWN else again
 
@@ -248,7 +249,6 @@ PATIENCE_S = MAY_COME_S  # seconds to watch: a request whose answer was lost can
 _POLL_S = 0.5
 Look = Callable[[bool], Awaitable[Observation | None]]
 
-_UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
 _NOT_NEEDED = WriteResult(Verdict.REFUSED, KafkaError.NO_REASSIGNMENT_IN_PROGRESS)
 
 
@@ -370,7 +370,7 @@ class ForeignCancel:
         except ClusterError as error:
             not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {error}")
             return dict.fromkeys(cancels, not_sent)
-        return {tp: results.get(tp, _UNANSWERED) for tp in cancels}
+        return {tp: results.get(tp, UNANSWERED) for tp in cancels}
 
     def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:

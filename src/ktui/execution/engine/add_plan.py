@@ -223,12 +223,8 @@ def _moved_away(track: Track) -> Replanned | None:
     found = None if track.then is None else track.then.original
     if found is None or track.state is not State.DONE or found == track.replicas:
         return None
-    return Replanned(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        replicas=found,
-        before=track.replicas,
-    )
+    tp = track.tp
+    return Replanned(tp.topic, tp.partition, replicas=found, before=track.replicas)
 
 
 class PlanAdder:

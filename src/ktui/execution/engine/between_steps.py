@@ -13,6 +13,7 @@ from ktui.execution.engine.working_state import Hold, WorkingState, standing_eve
 from ktui.execution.run.events import AnyRunEvent, Replanned
 from ktui.execution.run.options import OnForeignChange, RunOptions
 from ktui.execution.run.states import State, state_when_cancelled
+from ktui.execution.run.text import unexpected_replicas_text
 from ktui.execution.run.track import Track, find_goal
 from ktui.pacing.situation import Blocked, BlockReason, Decision, Done, Situation, WantedPartition
 from ktui.pacing.steps import next_step
@@ -140,19 +141,13 @@ class BetweenSteps:
         if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
             return []
         if self._options.on_foreign_change is OnForeignChange.SKIP:
-            found = ",".join(map(str, state.replicas))
-            expected = ",".join(map(str, track.replicas))
-            reason = f"its replicas are {found} rather than {expected}"
+            reason = unexpected_replicas_text(state.replicas, track.replicas)
             return [self._memory.give_up(track, State.CHANGED_ELSEWHERE, reason, state.replicas)]
         self._memory.doubts.clear(track.tp)
         self.certain.add(track.tp)
-        replanned = Replanned(
-            topic=track.tp.topic,
-            partition=track.tp.partition,
-            replicas=state.replicas,
-            before=track.replicas,
-        )
-        following = self._memory.roster.seen(track.tp, situation)
+        tp, now, before = track.tp, state.replicas, track.replicas
+        replanned = Replanned(tp.topic, tp.partition, replicas=now, before=before)
+        following = self._memory.roster.seen(tp, situation)
         return [replanned, *standing_events(track, following)]
 
 

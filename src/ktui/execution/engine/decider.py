@@ -447,8 +447,7 @@ class Decider:
     def _open_requests(self) -> tuple[OpenRequest, ...]:
         unanswered = self._memory.unanswered
         return tuple(
-            OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))
-            for tp in sorted(unanswered)
+            OpenRequest(tp.topic, tp.partition, unanswered.node(tp)) for tp in sorted(unanswered)
         )
 
     def apply_pauses(self) -> None:

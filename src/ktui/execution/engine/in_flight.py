@@ -152,7 +152,7 @@ class StepsInFlight:
             if may_cancel(track, observed):
                 notes = self._notes[tp]
                 notes.cancelled_s, notes.cancels = observed.seen.monotonic_s, notes.cancels + 1
-                events.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
+                events.append(Cancel(tp.topic, tp.partition, reason=reason))
             elif track.step is not None and state is not None:
                 if step_outcome(track.step, state) is StepOutcome.IN_FLIGHT:
                     events += self._not_cancelled(track, LAST_IN_SYNC)
@@ -356,9 +356,7 @@ class StepsInFlight:
             reason = f"broker {leader} was not elected in {ELECT_FOR_S:.0f} s"
             return self._end_step(track, situation, reached=False, reason=reason)
         if leader is not None and self._seconds_since(notes.elected_s) >= ELECT_AGAIN_S:
-            tp = track.tp
-            elect = Elect(topic=tp.topic, partition=tp.partition, leader=leader)
-            self._elections.append(elect)
+            self._elections.append(Elect(track.tp.topic, track.tp.partition, leader=leader))
         return []
 
     def _still_in_flight(

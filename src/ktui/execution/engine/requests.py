@@ -10,8 +10,7 @@ import msgspec
 
 from ktui.cluster.asking import LEAVES_WITHIN_S, FreshRead
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.ownership import Guard
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
@@ -20,6 +19,7 @@ from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.run.events import AnyRunEvent, Elect, Request, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.run.unanswered import outcomes
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Decision, Move, Situation
@@ -89,8 +89,8 @@ def build_turn(
 def _begun(move: Move, batch: int, seen: Situation) -> StepBegun:
     step = move.step
     return StepBegun(
-        topic=move.tp.topic,
-        partition=move.tp.partition,
+        move.tp.topic,
+        move.tp.partition,
         batch=batch,
         replicas=step.target,
         adding=step.adds,
@@ -109,11 +109,8 @@ def _begun(move: Move, batch: int, seen: Situation) -> StepBegun:
 
 
 def _election(move: Move) -> Elect:
-    return Elect(
-        topic=move.tp.topic,
-        partition=move.tp.partition,
-        leader=move.step.elects or move.step.target[0],
-    )
+    leader = move.step.elects or move.step.target[0]
+    return Elect(move.tp.topic, move.tp.partition, leader=leader)
 
 
 log = logging.getLogger(__name__)
@@ -126,35 +123,18 @@ async def send(
 ) -> Mapping[TopicPartition, WriteResult]:
     """Send one request, and return the outcome of each partition of it.
 
-    A request that could not be sent at all is REFUSED without a code. Kafka's own guard against
-    changes of the replication factor is switched off. The factor changes on a partition's way even
-    if its target keeps it. The plan was checked for that before the run began.
+    Kafka's own guard against changes of the replication factor is switched off. The factor changes
+    on a partition's way even if its target keeps it. The plan was checked for that before the run
+    began.
     """
-    partitions = sending.partitions
-    try:
-        if sending.request is Request.ELECT:
-            results = await writer.elect_preferred_leaders(
-                partitions, leaves_within_s=leaves_within_s
-            )
-        else:
-            results = await writer.alter_reassignments(
-                dict(partitions),
-                allow_replication_factor_change=True,
-                leaves_within_s=leaves_within_s,
-            )
-    except NotAuthorized as error:
-        denied = WriteResult(
-            Verdict.REFUSED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, str(error), needs=error.needs
+    tps = sending.partitions
+    if sending.request is Request.ELECT:
+        work = writer.elect_preferred_leaders(tps, leaves_within_s=leaves_within_s)
+    else:
+        work = writer.alter_reassignments(
+            dict(tps), allow_replication_factor_change=True, leaves_within_s=leaves_within_s
         )
-        return dict.fromkeys(partitions, denied)
-    except ClusterError as error:
-        return not_sent(sending, str(error))
-    except Exception as error:
-        log.exception("the answer to a request cannot be read")
-        words = describe_unreadable(error, "its answer")
-        return dict.fromkeys(partitions, WriteResult(Verdict.UNKNOWN, message=words))
-    unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
-    return {tp: results.get(tp, unanswered) for tp in partitions}
+    return await outcomes(tps.keys(), work)
 
 
 def not_sent(sending: PendingRequest, reason: str) -> Mapping[TopicPartition, WriteResult]:

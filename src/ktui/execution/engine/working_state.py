@@ -223,17 +223,15 @@ class WorkingState:
         if why is track.urgency or isinstance(following, Done):
             return []
         tp = track.tp
-        return [UrgencyChanged(topic=tp.topic, partition=tp.partition, why=why)]
+        return [UrgencyChanged(tp.topic, tp.partition, why=why)]
 
 
 def state_event(
     track: Track, state: State, reason: str = "", replicas: Brokers | None = None
 ) -> StateEntered:
     """Return its event; `replicas` are those that someone else gave it, or None."""
-    topic, partition = track.tp.topic, track.tp.partition
-    return StateEntered(
-        topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
-    )
+    tp = track.tp
+    return StateEntered(tp.topic, tp.partition, state=state, reason=reason, replicas=replicas)
 
 
 def state_change(track: Track, state: State, reason: str) -> list[AnyRunEvent]:
@@ -247,8 +245,8 @@ def step_over_event(
 ) -> StepOver:
     """Return the event that the step in flight of a partition has ended."""
     return StepOver(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
+        track.tp.topic,
+        track.tp.partition,
         replicas=situation.replicas,
         leader=situation.leader,
         reached=reached,
@@ -302,17 +300,16 @@ class AnswerHandler:
         events: list[AnyRunEvent] = []
         missing = None if request is Request.CANCEL else missing_permission(results.values())
         for tp, result in results.items():
-            events.append(
-                Answered(
-                    topic=tp.topic,
-                    partition=tp.partition,
-                    request=request,
-                    verdict=result.verdict,
-                    code=result.code,
-                    message=result.message,
-                    node=result.node,
-                )
+            answered = Answered(
+                tp.topic,
+                tp.partition,
+                request=request,
+                verdict=result.verdict,
+                code=result.code,
+                message=result.message,
+                node=result.node,
             )
+            events.append(answered)
             if result.verdict is not Verdict.REFUSED or result.code is not None:
                 self._not_sent.pop(tp, None)
             if result.verdict is Verdict.UNKNOWN and request is not Request.ELECT:

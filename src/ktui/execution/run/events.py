@@ -373,7 +373,7 @@ class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
     reason: str = ""
 
 
-class _OfPartition(RunEvent, frozen=True, kw_only=True):
+class _OfPartition(RunEvent, frozen=True):
     topic: str
     partition: int
 
@@ -492,7 +492,7 @@ class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
     lost: str  # the damage, and where the damaged file is
 
 
-class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """An alter or cancel that was not answered, and may take effect after the run has ended."""
 
     topic: str

@@ -225,6 +225,11 @@ def replica_list_text(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids))
 
 
+def unexpected_replicas_text(found: Iterable[int], expected: Iterable[int]) -> str:
+    """Describe replicas that someone else has given to a partition."""
+    return f"its replicas are {replica_list_text(found)} rather than {replica_list_text(expected)}"
+
+
 def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - a case an event
     match event:
         case Started():

@@ -12,6 +12,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.text import unexpected_replicas_text
 from ktui.execution.run.track import Track
 from ktui.planning.plan import PartitionTarget, Plan
 
@@ -65,12 +66,8 @@ def _why_left(track: Track, state: PartitionState | None, *, gone: bool) -> str 
     if state.reassigning:
         return "it is being reassigned"
     if state.replicas not in (track.replicas, track.sent):
-        return f"its replicas are {_text(state.replicas)} rather than {_text(track.replicas)}"
+        return unexpected_replicas_text(state.replicas, track.replicas)
     return None
-
-
-def _text(replicas: Brokers) -> str:
-    return ",".join(map(str, replicas))
 
 
 def _target(track: Track, replicas: Brokers) -> PartitionTarget:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
 
+from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
+from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Progress, Timeline
@@ -25,12 +29,39 @@ SILENT_S = 30.0  # a partition keeps its place while the broker with its request
 
 GIVEN_UP_S = 600.0  # seconds until a run ends although a broker is silent; it names the request
 
+UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
+
+log = logging.getLogger(__name__)
+
 LastHeard = Callable[[int], float]  # of a broker's last answered question, monotonic
 
 
 def always_heard(_broker: int) -> float:
     """Return infinity: a broker counts as answering where nothing can ask it."""
     return math.inf
+
+
+async def outcomes(
+    of: Collection[Whose], sending: Awaitable[Mapping[Whose, WriteResult]]
+) -> dict[Whose, WriteResult]:
+    """Send a request, and return what came of it for each partition or setting of it.
+
+    A request that could not be sent at all is REFUSED without a code. What its answer does not
+    show is UNKNOWN.
+    """
+    try:
+        results = await sending
+    except NotAuthorized as error:
+        denied = KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        result = WriteResult(Verdict.REFUSED, denied, str(error), needs=error.needs)
+        return dict.fromkeys(of, result)
+    except ClusterError as error:
+        return dict.fromkeys(of, WriteResult(Verdict.REFUSED, message=str(error)))
+    except Exception as error:
+        log.exception("the answer to a request cannot be read")
+        words = describe_unreadable(error, "its answer")
+        return dict.fromkeys(of, WriteResult(Verdict.UNKNOWN, message=words))
+    return {each: results.get(each, UNANSWERED) for each in of}
 
 
 class _Open(msgspec.Struct):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.kafka_error import KafkaError, Means, means
+from ktui.cluster.errors import ClusterError, NotAuthorized
+from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ownership import Guard
 from ktui.cluster.ports import (
@@ -33,7 +33,7 @@ from ktui.execution.run.events import (
     SettingsGivenUp,
 )
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
-from ktui.execution.run.unanswered import LastHeard, Unanswered
+from ktui.execution.run.unanswered import LastHeard, Unanswered, outcomes
 
 log = logging.getLogger(__name__)
 
@@ -200,27 +200,13 @@ class SettingsWriter:
         if leaves_within_s <= 0:  # the journal was locked for long
             late = WriteResult(Verdict.REFUSED, message="the values it relies on are too old")
             return dict.fromkeys(resources, late)
+        work = self._ports.writer.alter_configs(changes, leaves_within_s=leaves_within_s)
         try:
-            results = await self._ports.writer.alter_configs(
-                changes, leaves_within_s=leaves_within_s
-            )
-        except NotAuthorized as error:
-            return dict.fromkeys(
-                resources,
-                WriteResult(Verdict.REFUSED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, str(error)),
-            )
-        except ClusterError as error:
-            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=str(error)))
+            return await outcomes(resources.keys(), work)
         except asyncio.CancelledError:
             for resource in resources:  # it may be on its way
                 self.unanswered.add(resource)
             raise
-        except Exception as error:
-            log.exception("the answer to a change of settings cannot be read")
-            message = describe_unreadable(error, "its answer")
-            return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=message))
-        unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
-        return {resource: results.get(resource, unanswered) for resource in resources}
 
     async def _learn(
         self, changes: Sequence[ConfigChange], results: Mapping[ConfigResource, WriteResult]
