@@ -26,10 +26,10 @@ from bench.forecast.scores import (
 )
 from bench.forecast.stored import RunSet, real, simulated_runs
 from ktui.execution.forecast import estimate
-from ktui.execution.time_left import copy_progress, forecast
+from ktui.execution.time_left import forecast, rest
 from ktui.pipeline.forecast.replay import PARTITION, RUN
 from ktui.progress import catchup, poll
-from ktui.speed import bundles, capacity, copies
+from ktui.speed import capacity, copies, simulate
 from ktui.speed.answer import Span
 
 
@@ -59,16 +59,16 @@ OF_RUNS = (
     Constant(capacity, "_ENOUGH_S", (0.5,)),
     Constant(copies, "SENDING", (0.0, 0.25, 1.0)),
     Constant(copies, "HALF_AT", (0.0, 4.0)),
-    Constant(copy_progress, "_GROWTH_SPAN_S", (1e9,)),
-    Constant(copy_progress, "_LONGEST_S", (2.0,)),
-    Constant(copy_progress, "_MOST_SHARE", (0.8, 1.0)),
-    Constant(copy_progress, "_STEPS", (3,)),
+    Constant(rest, "_GROWTH_SPAN_S", (1e9,)),
+    Constant(rest, "_LONGEST_S", (2.0,)),
+    Constant(rest, "_MOST_SHARE", (0.8, 1.0)),
+    Constant(rest, "_STEPS", (3,)),
     Constant(estimate, "LEAST", (timedelta(seconds=20),)),
     Constant(estimate, "STANDSTILL", (timedelta(seconds=60),)),
     Constant(forecast, "_EVERY", (timedelta(seconds=5), timedelta(seconds=20))),
     Constant(forecast, "_JUDGED_S", (1.0, 1e9)),
     Constant(forecast, "_SMALLEST_SAMPLE", (1, 100_000_000)),
-    Constant(bundles, "_MOST", (5,)),
+    Constant(simulate, "_MOST", (5,)),
     Constant(forecast, "_REMEMBERED", (timedelta(minutes=1),)),
     Constant(forecast, "APART", (timedelta(seconds=1),)),
     Constant(forecast, "SEEN_S", (0.0,)),

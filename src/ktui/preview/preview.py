@@ -45,7 +45,6 @@ from ktui.preview.facts import (
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun, throttle_findings
 from ktui.quantities import as_bytes
 from ktui.speed.answer import HowLong
-from ktui.speed.bundles import simulate_in_bundles
 from ktui.speed.capacity import Capacity, Case, Rates, with_present_rates
 from ktui.speed.least_time import least_time
 from ktui.speed.simulate import (
@@ -53,6 +52,7 @@ from ktui.speed.simulate import (
     RestOfRun,
     SimulatedOutcome,
     StepOverhead,
+    simulate_in_bundles,
     simulate_rest_of_run,
 )
 from ktui.units import Rate

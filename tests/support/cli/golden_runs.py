@@ -51,7 +51,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.clock import FIRST_MOMENT

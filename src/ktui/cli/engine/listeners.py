@@ -24,7 +24,7 @@ from ktui.execution.host.ownership import Holder
 from ktui.execution.run.events import EventCommandFailed, JournalEntry
 from ktui.execution.run.notices import NoticeFilter
 from ktui.execution.run.run import Run
-from ktui.execution.time_left.copy_progress import Timelines
+from ktui.execution.time_left.rest import Timelines
 
 log = logging.getLogger(__name__)
 

@@ -154,7 +154,7 @@ class Decider:
     def speed_shown(self) -> SpeedShown | None:
         if self._observed is None:
             return None
-        return self._promise.shown(self._polled_at, len(self._observed.seen.brokers))
+        return self._promise.forecast.shown(self._polled_at, len(self._observed.seen.brokers))
 
     @property
     def pause_s(self) -> float:

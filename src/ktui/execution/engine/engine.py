@@ -358,7 +358,7 @@ class Engine:
             return not_sent(sending, "the poll that it was decided by is too old")
         observed = self._decider.interpret(read.seen)
         held = self._last_check.refusals(sending, decided, observed, polled)
-        kept = sending.without(held)
+        kept = sending.only(sending.partitions.keys() - held.keys())
         if not kept.partitions:
             return held
         adding = [tp for tp in decided.adding if tp in kept.partitions]

@@ -37,11 +37,6 @@ class PendingRequest(msgspec.Struct, frozen=True):
             self.request, {t: to for t, to in self.partitions.items() if t in kept}
         )
 
-    def without(self, dropped: Container[TopicPartition]) -> PendingRequest:
-        return PendingRequest(
-            self.request, {t: to for t, to in self.partitions.items() if t not in dropped}
-        )
-
 
 class Turn(msgspec.Struct, frozen=True):
     """The decision of one turn."""

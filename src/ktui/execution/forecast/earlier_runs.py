@@ -15,10 +15,9 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.kept import read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import JournalEntry, Started, StepBegun, StepOver
+from ktui.execution.run.events import JournalEntry, Started, StepOver
 from ktui.execution.run.run import Run
-from ktui.execution.run.track import OpenStep
-from ktui.execution.time_left.copy_progress import leader_of
+from ktui.execution.time_left.rest import leader_of
 from ktui.insights import ClusterInsights, Prior, insights_of
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.capacity import Capacity, CapacityMemory
@@ -107,11 +106,11 @@ def _by_journal(path: Path, cluster_id: str, _changed: int) -> SpeedShown | None
 
 def shown_by_journal(name: str, entries: Iterable[JournalEntry]) -> SpeedShown | None:
     """Return what a journal alone shows, each copy as if it had gone on evenly."""
-    run, steps, copies = Run(name), _Steps(), list[_Copy]()
+    run, copies = Run(name), list[_Copy]()
     throttles: list[tuple[datetime, ThrottleRates]] = []
     for entry in entries:
+        copies += _ended_copies(entry, run)
         run.apply(entry)
-        copies += steps.take(entry, run)
         if not throttles or run.throttled.in_force != throttles[-1][1]:
             throttles.append((entry.at, run.throttled.in_force))
     if run.started is None or not copies:
@@ -128,8 +127,6 @@ def shown_by_journal(name: str, entries: Iterable[JournalEntry]) -> SpeedShown |
 
 
 class _Copy(msgspec.Struct, frozen=True):
-    """A replica that a step has added."""
-
     began: datetime
     ended: datetime
     pair: Pair
@@ -140,29 +137,20 @@ class _Copy(msgspec.Struct, frozen=True):
         return self.size / (self.ended - self.began).total_seconds()
 
 
-class _Steps:
-    """The steps in flight at a point of a journal."""
-
-    def __init__(self) -> None:
-        self._begun: dict[object, tuple[StepBegun, datetime]] = {}
-
-    def take(self, entry: JournalEntry, run: Run) -> Iterator[_Copy]:
-        event = entry.event
-        if isinstance(event, StepBegun):
-            self._begun[event.tp] = event, entry.at
-        elif isinstance(event, StepOver):
-            begun, since = self._begun.pop(event.tp, (None, entry.at))
-            if begun is None or not event.reached or entry.at <= since:
-                return
-            leader, size = leader_of(OpenStep(begun, since)), run.tracks[event.tp].planned.size
-            for broker in begun.adding:
-                yield _Copy(since, entry.at, (leader, broker), size)
+def _ended_copies(entry: JournalEntry, run: Run) -> Iterator[_Copy]:
+    """Yield the copies of a step that an event ends, which the run has not applied yet."""
+    event, at = entry.event, entry.at
+    if not isinstance(event, StepOver) or not event.reached:
+        return
+    track = run.tracks[event.tp]
+    if track.step is not None and track.step.at < at:
+        for broker in track.step.begun.adding:
+            pair = leader_of(track.step), broker
+            yield _Copy(track.step.at, at, pair, track.planned.size)
 
 
 def _learn(
-    capacity: Capacity,
-    copies: Iterable[_Copy],
-    throttles: list[tuple[datetime, ThrottleRates]],
+    capacity: Capacity, copies: Iterable[_Copy], throttles: list[tuple[datetime, ThrottleRates]]
 ) -> None:
     waiting = sorted(copies, key=lambda copy: copy.began, reverse=True)
     moments = sorted({moment for copy in waiting for moment in (copy.began, copy.ended)})

@@ -14,30 +14,11 @@ from itertools import pairwise
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import (
-    Added,
-    BudgetShared,
-    Continued,
-    EngineLeft,
-    JournalEntry,
-    LimitsChanged,
-    Outage,
-    Owned,
-    Paused,
-    RateChosen,
-    RateHeld,
-    Started,
-    StateEntered,
-    StepBegun,
-    StepGate,
-    StepOver,
-    ThrottleChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.run import Run
-from ktui.execution.time_left.copy_progress import Timelines
 from ktui.execution.time_left.forecast import ForecastMemory, TimeLeftForecast, TimeNeeded
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft, Timelines
 from ktui.insights import Prior
 from ktui.speed.answer import Basis, Source, Span
 
@@ -47,8 +28,17 @@ STANDSTILL = timedelta(seconds=20)  # a run that has copied nothing for longer i
 _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30  # points that stand for the journal's last ten minutes at the first poll
-_INTERRUPTS = (Paused, Continued, StepGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
-_TURNS = (*_INTERRUPTS, LimitsChanged)  # earlier forecasts are void after these
+_INTERRUPTS = (
+    events.Paused,
+    events.Continued,
+    events.StepGate,
+    events.Outage,
+    events.Owned,
+    events.EngineLeft,
+    events.ThrottleChanged,
+    events.Added,
+)
+_TURNS = (*_INTERRUPTS, events.LimitsChanged)  # earlier forecasts are void after these
 
 
 class CopiedBytes(msgspec.Struct, frozen=True):
@@ -89,7 +79,7 @@ class EstimateMemory(msgspec.Struct):
 
     prior: Prior | None = None
     forecast: ForecastMemory = msgspec.field(default_factory=ForecastMemory)
-    begun: dict[TopicPartition, tuple[StepBegun, datetime]] = {}
+    begun: dict[TopicPartition, tuple[events.StepBegun, datetime]] = {}
     first_at: dict[TopicPartition, datetime] = {}
     copied: deque[_Spell] = msgspec.field(default_factory=deque)
     ended: deque[_Spell] = msgspec.field(default_factory=deque)
@@ -123,7 +113,7 @@ class Estimate:
         self.run = run
         self._forecast.follow(run)
 
-    def take(self, entries: Iterable[JournalEntry]) -> None:
+    def take(self, entries: Iterable[events.JournalEntry]) -> None:
         for entry in entries:
             event, at = entry.event, entry.at
             if isinstance(event, _TURNS):
@@ -131,25 +121,25 @@ class Estimate:
             if isinstance(event, _INTERRUPTS):
                 self._memory.since = at
                 self._memory.points.clear()
-            elif isinstance(event, BudgetShared | RateChosen | RateHeld):
+            elif isinstance(event, events.BudgetShared | events.RateChosen | events.RateHeld):
                 self._forecast.rates_changed(at)
-            elif isinstance(event, Started):
+            elif isinstance(event, events.Started):
                 self._memory.prior = self._prior_of(event.cluster_id)
                 self._memory.forecast = ForecastMemory()
                 self._forecast = TimeLeftForecast(
                     self.run, self._memory.prior, self._memory.forecast
                 )
-            elif isinstance(event, StepBegun):
+            elif isinstance(event, events.StepBegun):
                 self._memory.begun[event.tp] = event, at
                 self._memory.first_at.setdefault(event.tp, at)
-            elif isinstance(event, StepOver):
+            elif isinstance(event, events.StepOver):
                 self._step_over(event, at)
-            elif isinstance(event, StateEntered) and event.state.ended:
+            elif isinstance(event, events.StateEntered) and event.state.ended:
                 self._memory.begun.pop(event.tp, None)
                 since = self._memory.first_at.pop(event.tp, at)
                 self._memory.ended.append(_Spell(since, at, 1))
 
-    def _step_over(self, event: StepOver, at: datetime) -> None:
+    def _step_over(self, event: events.StepOver, at: datetime) -> None:
         known = self._memory.begun.pop(event.tp, None)
         if known is None or not event.reached:
             return

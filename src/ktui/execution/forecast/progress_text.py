@@ -15,7 +15,7 @@ from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import STAGES, Stage, State
 from ktui.execution.run.text import chosen_text
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import join_all
 from ktui.preview.text import how_much_longer, why_no_less
@@ -217,78 +217,69 @@ class EngineTimes(msgspec.Struct, frozen=True):
     polled: datetime
 
 
-class _Metric(msgspec.Struct, frozen=True):
-    """A gauge: its value by its own labels; no value where it is not known."""
-
-    name: str
-    text: str
-    values: Mapping[Labels, float]
-
-    def lines(self, labels: Labels) -> Iterator[str]:
-        if self.values:
-            yield f"# HELP ktui_{self.name} {self.text}"
-            yield f"# TYPE ktui_{self.name} gauge"
-        for own, value in self.values.items():
-            yield f"ktui_{self.name}{{{_labels((*labels, *own))}}} {_number(value)}"
-
-
 def metrics_text(progress: RunProgress, engine: EngineTimes) -> str:
     """Return the metrics of a run; those that are not known are left out."""
     labels = (("run", progress.name), ("cluster_id", progress.cluster_id or ""))
     metrics = (*_engine(engine), *_partitions(progress), *_copies(progress), *_holds(progress))
-    return "".join(f"{line}\n" for metric in metrics for line in metric.lines(labels))
+    return "".join(f"{line}\n" for metric in metrics for line in _lines(metric, labels))
+
+
+_Metric = tuple[str, str, float | Mapping[Labels, float] | None]
+"""A gauge: its name, what it is, and its value, or values by labels; None where it is not known."""
+
+
+def _lines(metric: _Metric, labels: Labels) -> Iterator[str]:
+    name, text, known = metric
+    values = known if isinstance(known, Mapping) else {} if known is None else {(): known}
+    if values:
+        yield f"# HELP ktui_{name} {text}"
+        yield f"# TYPE ktui_{name} gauge"
+    for own, value in values.items():
+        yield f"ktui_{name}{{{_labels((*labels, *own))}}} {_number(float(value))}"
 
 
 def _engine(engine: EngineTimes) -> Iterator[_Metric]:
-    yield _one("engine_up", "Whether the run has an engine; watch the time of its poll, too.",
-               engine.up)  # fmt: skip
-    yield _one("engine_start_timestamp_seconds", "When the engine took the run on.",
-               engine.since.timestamp())  # fmt: skip
-    yield _one("engine_poll_timestamp_seconds", "When the engine last polled the cluster.",
-               engine.polled.timestamp())  # fmt: skip
+    yield "engine_up", "Whether the run has an engine; watch the time of its poll, too.", engine.up
+    since, polled = engine.since.timestamp(), engine.polled.timestamp()
+    yield "engine_start_timestamp_seconds", "When the engine took the run on.", since
+    yield "engine_poll_timestamp_seconds", "When the engine last polled the cluster.", polled
 
 
 def _partitions(run: RunProgress) -> Iterator[_Metric]:
     states: dict[Labels, float] = {
         (("state", state.value),): float(count) for state, count in run.counts.items()
     }
-    yield _Metric("run_partitions", "Partitions of the run by state.", states)
-    yield _one("run_steps_in_flight", "Steps in flight.", run.steps_in_flight)
-    yield _one("run_stalled_partitions", "Partitions whose step makes no progress.",
-               run.counts[State.STALLED])  # fmt: skip
-    yield _one("run_ended", "Whether every partition has reached its end.",
-               run.ended_at is not None)  # fmt: skip
+    stalled, ended = run.counts[State.STALLED], run.ended_at is not None
+    yield "run_partitions", "Partitions of the run by state.", states
+    yield "run_steps_in_flight", "Steps in flight.", run.steps_in_flight
+    yield "run_stalled_partitions", "Partitions whose step makes no progress.", stalled
+    yield "run_ended", "Whether every partition has reached its end.", ended
 
 
 def _copies(run: RunProgress) -> Iterator[_Metric]:
     left_s = None if run.time_left is None else run.time_left.time_s.middle
-    yield _one("run_copied_bytes", "Bytes copied, of the sizes at the start.", run.bytes_done)
-    yield _one("run_left_bytes", "Bytes left to copy.", run.bytes_left)
-    yield _one("run_copied_ratio", "Share of the bytes that is copied, 0 to 1.", run.share)
-    yield _one("run_copy_rate_bytes_per_second", "Bytes copied a second.", run.bytes_s)
-    yield _one("run_left_seconds", "Estimated seconds until the end.", left_s)
+    yield "run_copied_bytes", "Bytes copied, of the sizes at the start.", run.bytes_done
+    yield "run_left_bytes", "Bytes left to copy.", run.bytes_left
+    yield "run_copied_ratio", "Share of the bytes that is copied, 0 to 1.", run.share
+    yield "run_copy_rate_bytes_per_second", "Bytes copied a second.", run.bytes_s
+    yield "run_left_seconds", "Estimated seconds until the end.", left_s
     rates = run.throttle.in_force
     by_broker = {"other" if rates.brokers else "every": rates.every}
     by_broker |= {str(each.broker): each.bytes_s for each in rates.brokers}
-    yield _Metric(
-        "run_throttle_bytes_per_second",
-        "Rate of the throttle into each broker.",
-        {(("broker", broker),): float(rate) for broker, rate in by_broker.items() if rate},
-    )
+    values: dict[Labels, float] = {
+        (("broker", broker),): float(rate) for broker, rate in by_broker.items() if rate
+    }
+    yield "run_throttle_bytes_per_second", "Rate of the throttle into each broker.", values
 
 
 def _holds(run: RunProgress) -> Iterator[_Metric]:
-    yield _one("run_paused", "Whether the whole run is paused.", run.paused is not None)
-    yield _one("run_gate_shut", "Whether the health gate or the cancel gate is shut.",
-               run.gate.shut or run.cancel_gate_by is not None)  # fmt: skip
+    shut = run.gate.shut or run.cancel_gate_by is not None
     chosen = run.throttle.chosen
-    yield _one("run_late", "Whether the run cannot be done by the time of --by, at any rate.",
-               chosen is not None and chosen.late)  # fmt: skip
-    yield _one("run_cluster_lost", "Whether the cluster does not answer.", run.outage is not None)
-
-
-def _one(name: str, text: str, value: float | None) -> _Metric:
-    return _Metric(name, text, {} if value is None else {(): float(value)})
+    late = chosen is not None and chosen.late
+    yield "run_paused", "Whether the whole run is paused.", run.paused is not None
+    yield "run_gate_shut", "Whether the health gate or the cancel gate is shut.", shut
+    yield "run_late", "Whether the run cannot be done by the time of --by, at any rate.", late
+    yield "run_cluster_lost", "Whether the cluster does not answer.", run.outage is not None
 
 
 def _labels(labels: Labels) -> str:

@@ -22,7 +22,7 @@ from ktui.execution.run.parts import Remembered
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import CancelKind, Stage, State, count_stages
 from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.quantities import as_count
 from ktui.speed.answer import HowLong

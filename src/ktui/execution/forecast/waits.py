@@ -19,7 +19,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track, is_queued, queue_rank
 from ktui.execution.time_left.forecast import TimeNeeded
-from ktui.execution.time_left.simulate_rest import expected_situation
+from ktui.execution.time_left.rest import expected_situation
 from ktui.pacing.choosing import (
     WaitsFor,
     WaitsForCut,

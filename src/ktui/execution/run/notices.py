@@ -10,22 +10,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.settings import SettingKey
-from ktui.execution.run.events import (
-    AnyRunEvent,
-    CancelGate,
-    Continued,
-    Ended,
-    EngineLeft,
-    JournalEntry,
-    Outage,
-    Paused,
-    RateChosen,
-    SettingChanged,
-    SettingsFound,
-    StateEntered,
-    StepGate,
-    StepOver,
-)
+from ktui.execution.run import events
 from ktui.execution.run.states import State
 
 GIVEN_UP = (State.FAILED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)  # given up by the run
@@ -51,35 +36,35 @@ class Notice(msgspec.Struct, frozen=True):
     """Events of one kind that happened at once."""
 
     kind: NoticeKind
-    entries: tuple[JournalEntry, ...]
+    entries: tuple[events.JournalEntry, ...]
 
 
-_KINDS: dict[type[AnyRunEvent], NoticeKind] = {
-    StepGate: NoticeKind.GATE,
-    CancelGate: NoticeKind.GATE,
-    RateChosen: NoticeKind.LATE,
-    SettingChanged: NoticeKind.THROTTLE,
-    Paused: NoticeKind.PAUSE,
-    Continued: NoticeKind.CONTINUE,
-    Outage: NoticeKind.OUTAGE,
-    EngineLeft: NoticeKind.LEFT,
-    Ended: NoticeKind.END,
+_KINDS: dict[type[events.AnyRunEvent], NoticeKind] = {
+    events.StepGate: NoticeKind.GATE,
+    events.CancelGate: NoticeKind.GATE,
+    events.RateChosen: NoticeKind.LATE,
+    events.SettingChanged: NoticeKind.THROTTLE,
+    events.Paused: NoticeKind.PAUSE,
+    events.Continued: NoticeKind.CONTINUE,
+    events.Outage: NoticeKind.OUTAGE,
+    events.EngineLeft: NoticeKind.LEFT,
+    events.Ended: NoticeKind.END,
 }
 
 
-def notice_kind(event: AnyRunEvent) -> NoticeKind | None:
+def notice_kind(event: events.AnyRunEvent) -> NoticeKind | None:
     """Return what a notice of an event is about; None for an event without notice."""
     match event:
-        case StateEntered(state=State.STALLED):
+        case events.StateEntered(state=State.STALLED):
             return NoticeKind.STALL
-        case StateEntered() if event.state in GIVEN_UP:
+        case events.StateEntered() if event.state in GIVEN_UP:
             return NoticeKind.FAILURE
-        case SettingsFound() if _rates_found(event):
+        case events.SettingsFound() if _rates_found(event):
             return NoticeKind.THROTTLE
     return _KINDS.get(type(event))
 
 
-def _rates_found(event: SettingsFound) -> dict[SettingKey, str | None]:
+def _rates_found(event: events.SettingsFound) -> dict[SettingKey, str | None]:
     return {
         (each.resource, each.key): each.before.own
         for each in event.found
@@ -92,34 +77,38 @@ class NoticeFilter:
 
     def __init__(self) -> None:
         self._stalled: set[TopicPartition] = set()
-        self._bad: dict[type[RateChosen | StepGate | CancelGate], bool] = {}
+        self._bad: dict[type[events.RateChosen | events.StepGate | events.CancelGate], bool] = {}
         self._rates: dict[SettingKey, str | None] = {}  # the rates of others, as last reported
 
-    def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
+    def take(self, entries: Iterable[events.JournalEntry]) -> list[Notice]:
         """Return the notices of events that were journalled at once, one for each kind."""
-        groups: dict[NoticeKind, list[JournalEntry]] = {}
+        groups: dict[NoticeKind, list[events.JournalEntry]] = {}
         for entry in entries:
             kind = notice_kind(entry.event)
             if self._is_new(entry.event) and kind is not None:
                 groups.setdefault(kind, []).append(entry)
         return [Notice(kind, tuple(group)) for kind, group in groups.items()]
 
-    def _is_new(self, event: AnyRunEvent) -> bool:
+    def _is_new(self, event: events.AnyRunEvent) -> bool:
         match event:
-            case StateEntered(state=State.STALLED):
+            case events.StateEntered(state=State.STALLED):
                 known = event.tp in self._stalled
                 self._stalled.add(event.tp)
                 return not known
-            case StateEntered() | StepOver():
+            case events.StateEntered() | events.StepOver():
                 self._stalled.discard(event.tp)
-            case SettingsFound():
+            case events.SettingsFound():
                 found = _rates_found(event)
                 known = found.items() <= self._rates.items()
                 self._rates |= found
                 return not known
-            case SettingChanged():
+            case events.SettingChanged():
                 self._rates[event.resource, event.key] = event.found
-            case RateChosen(late=bad) | StepGate(shut=bad) | CancelGate(shut=bad):
+            case (
+                events.RateChosen(late=bad)
+                | events.StepGate(shut=bad)
+                | events.CancelGate(shut=bad)
+            ):
                 known = self._bad.get(type(event), False) is bad
                 self._bad[type(event)] = bad
                 return not known

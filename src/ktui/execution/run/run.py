@@ -11,44 +11,7 @@ import msgspec
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.run.events import (
-    NOT_RECORDED,
-    Added,
-    Answered,
-    AnyRunEvent,
-    Cancel,
-    CancelAsked,
-    CancelGate,
-    Continued,
-    Elect,
-    Ended,
-    EngineLeft,
-    Exported,
-    Imported,
-    Joined,
-    JournalEntry,
-    LimitsChanged,
-    Noted,
-    OpenRequest,
-    Outage,
-    Owned,
-    Paused,
-    Planned,
-    PlannedPart,
-    Recording,
-    Recovered,
-    Replanned,
-    Request,
-    ScheduleChanged,
-    Started,
-    StateEntered,
-    StepBegun,
-    StepGate,
-    StepOver,
-    ThrottleChanged,
-    ThrottleEvent,
-    UrgencyChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.options import NO_SCHEDULE, USUAL_POLL_S, RunOptions, Schedule
 from ktui.execution.run.parts import ExtraPlans, Pauses, Remembered, counts_against
 from ktui.execution.run.states import (
@@ -81,15 +44,19 @@ class ClusterLost(msgspec.Struct, frozen=True):
     reason: str
 
 
-def nothing_was_sent(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+def nothing_was_sent(
+    request: events.Request, answer: events.Answered | WriteResult, track: Track
+) -> bool:
     """Whether no request of a step was sent: not even its first one."""
     unsent = answer.verdict is Verdict.REFUSED and answer.code is None
     if not unsent or track.step is None or track.step.election is not None:
         return False
-    return request is (Request.ALTER if track.step.begun.alters else Request.ELECT)
+    return request is (events.Request.ALTER if track.step.begun.alters else events.Request.ELECT)
 
 
-def remains_not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+def remains_not_begun(
+    request: events.Request, answer: events.Answered | WriteResult, track: Track
+) -> bool:
     """Whether a partition still counts as not begun: its first step's request was not sent."""
     first = track.step is not None and track.step.first
     return first and nothing_was_sent(request, answer, track)
@@ -104,13 +71,17 @@ class Run(msgspec.Struct, eq=False):
     """All that is known of a run; an event costs the same for many partitions (but `planned`)."""
 
     name: str
-    started: Started | None = None
+    started: events.Started | None = None
     started_at: datetime | None = None
     limits: Limits = Limits()
     racks: dict[int, str] = {}  # as of the start
     limits_changed_at: int = 0  # the last batch before the present limits
-    limits_change: Remembered[LimitsChanged] | None = None  # None if they are those of the start
-    throttle_change: Remembered[ThrottleChanged] | None = None  # None if it is that of the start
+    limits_change: Remembered[events.LimitsChanged] | None = (
+        None  # None if they are those of the start
+    )
+    throttle_change: Remembered[events.ThrottleChanged] | None = (
+        None  # None if it is that of the start
+    )
     tracks: dict[TopicPartition, Track] = {}
     counts: Counter[State] = msgspec.field(default_factory=Counter)
     tracks_in_flight: dict[TopicPartition, Track] = {}  # the batch, in the order of its steps
@@ -119,19 +90,21 @@ class Run(msgspec.Struct, eq=False):
     batch: int = 0
     cuts: LastMinute = msgspec.field(default_factory=LastMinute)  # raised leader epochs
     pauses: Pauses = msgspec.field(default_factory=Pauses)
-    gate: StepGate = StepGate(shut=False)
+    gate: events.StepGate = events.StepGate(shut=False)
     schedule: Schedule = NO_SCHEDULE
-    cancel_gate: CancelGate = CancelGate(shut=False)
+    cancel_gate: events.CancelGate = events.CancelGate(shut=False)
     ownership_off: bool = False  # --no-ownership: its engine does not check who owns the cluster
-    recording: Recording = NOT_RECORDED
-    notes: list[Remembered[Noted]] = []
+    recording: events.Recording = events.NOT_RECORDED
+    notes: list[Remembered[events.Noted]] = []
     outage: ClusterLost | None = None
     owner: Owner | None = None
     until: datetime | None = None  # no step is submitted that is not expected to end by then
     left: str | None = None  # why its last engine exited; None if not known
-    exported: Exported | None = None  # it goes on in another state directory
+    exported: events.Exported | None = None  # it goes on in another state directory
     ended_at: datetime | None = None
-    open_requests: tuple[OpenRequest, ...] = ()  # unanswered; they may take effect after the end
+    open_requests: tuple[
+        events.OpenRequest, ...
+    ] = ()  # unanswered; they may take effect after the end
     damage: str | None = None
     seq: int = 0
     at: datetime | None = None  # of the last event
@@ -217,93 +190,95 @@ class Run(msgspec.Struct, eq=False):
     def all_begun(self) -> bool:
         return self.in_flight + self.over == len(self.tracks)
 
-    def apply(self, entry: JournalEntry) -> None:
+    def apply(self, entry: events.JournalEntry) -> None:
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
-        if isinstance(entry.event, StepBegun | StepOver | StateEntered | Replanned):
+        if isinstance(
+            entry.event, events.StepBegun | events.StepOver | events.StateEntered | events.Replanned
+        ):
             self.copies.count(self.tracks[entry.event.tp])
 
-    def fold(self, entries: Iterable[JournalEntry]) -> Run:
+    def fold(self, entries: Iterable[events.JournalEntry]) -> Run:
         for entry in entries:
             self.apply(entry)
         return self
 
-    def _apply(self, event: AnyRunEvent, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
+    def _apply(self, event: events.AnyRunEvent, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
         match event:
-            case StepBegun():
+            case events.StepBegun():
                 self._step(event, at)
-            case Answered():
+            case events.Answered():
                 self._answered(event)
-            case StepOver():
+            case events.StepOver():
                 self._step_over(event, at)
-            case StateEntered():
+            case events.StateEntered():
                 track = self.tracks[event.tp]
                 track.replicas = event.replicas or track.replicas
                 self._move(track, event.state, at, event.reason)
-            case Elect():
+            case events.Elect():
                 self._elect(event, at)
-            case Cancel():
+            case events.Cancel():
                 self._cancel(event, at)
-            case UrgencyChanged():
+            case events.UrgencyChanged():
                 self.tracks[event.tp].urgency = event.why
-            case Replanned():
+            case events.Replanned():
                 self.tracks[event.tp].replicas = event.replicas
-            case PlannedPart():
+            case events.PlannedPart():
                 self._plan(event.partitions, at)
-            case Started():
+            case events.Started():
                 self.started, self.started_at, self.limits = event, at, event.limits
                 self.racks = event.rack_of
                 self.schedule = event.options.schedule
                 self.throttled.set_rates(event.options.throttle)
-            case LimitsChanged():
+            case events.LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
                 self.limits_change = Remembered(self.seq, at, event)
-            case Paused() | Continued():
+            case events.Paused() | events.Continued():
                 self.pauses.apply(event)
-            case CancelAsked():
+            case events.CancelAsked():
                 self.pauses.apply(event)
                 self.additions.overrule(event)
                 self.ended_at = None
                 for tp in event.partitions:
                     self._mark_cancelled(self.tracks[tp], event.kind, at)
-            case StepGate():
+            case events.StepGate():
                 self.gate = event
-            case ScheduleChanged():
+            case events.ScheduleChanged():
                 self.schedule = event.new
                 if event.new.by is None:
                     self.throttled.choose(None)
-            case CancelGate():
+            case events.CancelGate():
                 self.cancel_gate = event
-            case Recording():
+            case events.Recording():
                 self.recording = event
-            case ThrottleEvent():
+            case events.ThrottleEvent():
                 self.throttled.apply(event)
-                if isinstance(event, ThrottleChanged):
+                if isinstance(event, events.ThrottleChanged):
                     self.throttle_change = Remembered(self.seq, at, event)
-            case Outage():
+            case events.Outage():
                 self.outage = ClusterLost(at, event.reason) if event.lost else None
-            case Owned():
+            case events.Owned():
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
                 self.until, self.outage = event.until, None
                 self.ownership_off = event.ownership_off
                 self.throttled.forget_unchanged()
-            case EngineLeft():
+            case events.EngineLeft():
                 self.left, self.outage = event.reason, None
-            case Exported():
+            case events.Exported():
                 self.exported, self.outage = event, None
-            case Imported() if self.started is not None:
+            case events.Imported() if self.started is not None:
                 self.exported, self.owner, self.left = None, None, None
                 self.started = msgspec.structs.replace(self.started, connection=event.connection)
-            case Added() | Joined():
+            case events.Added() | events.Joined():
                 self._add(event, at)
-            case Noted():
+            case events.Noted():
                 self.notes.append(Remembered(self.seq, at, event))
-            case Recovered():
+            case events.Recovered():
                 self.damage = event.lost
-            case Ended():
+            case events.Ended():
                 self.ended_at, self.open_requests = at, event.open
 
-    def _plan(self, partitions: Sequence[Planned], at: datetime) -> None:
+    def _plan(self, partitions: Sequence[events.Planned], at: datetime) -> None:
         for planned in self.additions.take(partitions):
             if planned.tp in self.tracks:
                 self.additions.wait(self.tracks[planned.tp], planned)
@@ -313,8 +288,8 @@ class Run(msgspec.Struct, eq=False):
             self.counts[track.state] += 1
             self.copies.count(track)
 
-    def _add(self, event: Added | Joined, at: datetime) -> None:
-        if isinstance(event, Added):
+    def _add(self, event: events.Added | events.Joined, at: datetime) -> None:
+        if isinstance(event, events.Added):
             self.additions.expect(Remembered(self.seq, at, event))
             return
         for tp in event.partitions:
@@ -324,7 +299,7 @@ class Run(msgspec.Struct, eq=False):
             self._move(track, State.QUEUED, at)
             self.copies.count(track)
 
-    def _step(self, event: StepBegun, at: datetime) -> None:
+    def _step(self, event: events.StepBegun, at: datetime) -> None:
         track = self.tracks[event.tp]
         if not track.begun:
             track.original = event.before
@@ -343,34 +318,34 @@ class Run(msgspec.Struct, eq=False):
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, state_when_sent(adds=adds, drops=drops), at)
 
-    def _answered(self, event: Answered) -> None:
+    def _answered(self, event: events.Answered) -> None:
         track = self.tracks[event.tp]
-        if event.request is Request.ALTER:
+        if event.request is events.Request.ALTER:
             track.open_alter = event.verdict is Verdict.UNKNOWN
             track.taken = track.taken or event.verdict is Verdict.ACCEPTED
-        elif event.request is Request.CANCEL and event.verdict is not Verdict.UNKNOWN:
+        elif event.request is events.Request.CANCEL and event.verdict is not Verdict.UNKNOWN:
             track.unanswered_cancels = max(0, track.unanswered_cancels - 1)
-        if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:
+        if event.verdict is Verdict.UNKNOWN and event.request is not events.Request.ELECT:
             track.open_nodes += () if event.node is None else (event.node,)
-        if event.request is not Request.CANCEL:
+        if event.request is not events.Request.CANCEL:
             track.refusals = track.refusals + 1 if counts_against(event) else 0
         if track.step is None:
             return
         track.under_way = track.under_way and not remains_not_begun(event.request, event, track)
-        if event.request is Request.ALTER:
+        if event.request is events.Request.ALTER:
             track.step.answered = event
-        elif event.request is Request.ELECT:
+        elif event.request is events.Request.ELECT:
             track.step.election = event
         elif event.verdict is Verdict.REFUSED and not means(event.code, Means.IN_FORCE):
             track.step.cancels = max(0, track.step.cancels - 1)
 
-    def _elect(self, event: Elect, at: datetime) -> None:
+    def _elect(self, event: events.Elect, at: datetime) -> None:
         track = self.tracks[event.tp]
         if track.step is not None:
             track.step.elected_at = track.step.elected_at or at
         self._move(track, State.ELECTING, at)
 
-    def _cancel(self, event: Cancel, at: datetime) -> None:
+    def _cancel(self, event: events.Cancel, at: datetime) -> None:
         track = self.tracks[event.tp]
         track.unanswered_cancels += 1
         if track.step is not None:
@@ -389,7 +364,7 @@ class Run(msgspec.Struct, eq=False):
             self._move(track, State.STOPPED, at)
         self.copies.count(track)
 
-    def _step_over(self, event: StepOver, at: datetime) -> None:
+    def _step_over(self, event: events.StepOver, at: datetime) -> None:
         track = self.tracks[event.tp]
         track.replicas = event.replicas
         track.step = None

@@ -8,51 +8,8 @@ from typing import assert_never
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, Verdict
 from ktui.cluster.text import clean
-from ktui.execution.run.events import (
-    Added,
-    Answered,
-    AnyRunEvent,
-    BudgetShared,
-    Cancel,
-    CancelAsked,
-    CancelGate,
-    Configure,
-    Configured,
-    Continued,
-    Elect,
-    Ended,
-    EngineLeft,
-    EventCommandFailed,
-    Exported,
-    Imported,
-    Joined,
-    LimitsChanged,
-    Noted,
-    OnConflict,
-    Outage,
-    Owned,
-    Paused,
-    PlannedPart,
-    RateCause,
-    RateChosen,
-    RateHeld,
-    RateReason,
-    Recording,
-    Recovered,
-    Replanned,
-    Request,
-    ScheduleChanged,
-    SettingChanged,
-    SettingsFound,
-    SettingsGivenUp,
-    Started,
-    StateEntered,
-    StepBegun,
-    StepGate,
-    StepOver,
-    ThrottleChanged,
-    UrgencyChanged,
-)
+from ktui.execution.run import events
+from ktui.execution.run.events import OnConflict, RateCause, Request
 from ktui.execution.run.options import Schedule, local_minute
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.throttle_ledger import FLOOR
@@ -83,7 +40,7 @@ _MOVES = {
 }
 
 
-def held_text(held: RateHeld, objective: Objective | None = None) -> str:
+def held_text(held: events.RateHeld, objective: Objective | None = None) -> str:
     """Describe an objective's rates, how often it held, and why the last one moved."""
     none = f"there is no figure{f': {held.reason}' if held.reason else ''}"
     name, figure = _named(objective, held.figure)
@@ -93,7 +50,7 @@ def held_text(held: RateHeld, objective: Objective | None = None) -> str:
     return f"{_rates(held)}: {figures}{share}{why}"
 
 
-def reason_text(why: RateReason, rate: int, objective: Objective | None = None) -> str:
+def reason_text(why: events.RateReason, rate: int, objective: Objective | None = None) -> str:
     """Describe why a rate (bytes a second) moved last: "down: p99 of broker 4 was 212ms"."""
     name, value = _named(objective, why.figure)
     whose = "" if why.of is None else f" of broker {why.of}"
@@ -112,7 +69,7 @@ def _named(objective: Objective | None, figure: float | None) -> tuple[str, str]
     return objective.name, "" if figure is None else objective.value(figure)
 
 
-def _rates(held: RateHeld) -> str:
+def _rates(held: events.RateHeld) -> str:
     rates = sorted(held.rates.values())
     if not rates:
         return f"{as_rate(held.rate)} into each broker"
@@ -139,12 +96,12 @@ _REQUESTS = {
 }
 
 
-def describe_event(event: AnyRunEvent) -> str:
+def describe_event(event: events.AnyRunEvent) -> str:
     """Describe an event without naming its partition; control characters are escaped."""
     return clean(_event_text(event))
 
 
-def event_sentence(event: AnyRunEvent) -> str:
+def event_sentence(event: events.AnyRunEvent) -> str:
     """Describe an event in one line that stands alone, with its partition."""
     tp = getattr(event, "tp", None)
     return clean(_event_text(event) if tp is None else f"{tp}: {_event_text(event)}")
@@ -199,7 +156,7 @@ def schedule_text(schedule: Schedule) -> str:
     return begins if schedule.by is None else f"{begins}; done by {local_minute(schedule.by)}"
 
 
-def chosen_text(chosen: RateChosen) -> str:
+def chosen_text(chosen: events.RateChosen) -> str:
     """Describe the rate that --by needs, and the end that it leads to."""
     ends = local_minute(chosen.ends_at)
     if chosen.late:
@@ -230,113 +187,113 @@ def unexpected_replicas_text(found: Iterable[int], expected: Iterable[int]) -> s
     return f"its replicas are {replica_list_text(found)} rather than {replica_list_text(expected)}"
 
 
-def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - a case an event
+def _event_text(event: events.AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - a case an event
     match event:
-        case Started():
+        case events.Started():
             of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
             rates = event.options.throttle
             throttle = f"; throttle {rates.words}" if rates else ""
             return f"run of {event.plan}, {of}; {limits_text(event.limits)}{throttle}"
-        case PlannedPart():
+        case events.PlannedPart():
             return _planned_text(event)
-        case Owned():
+        case events.Owned():
             off = ", and does not ask who owns the cluster" if event.ownership_off else ""
             return f"process {event.pid} of {event.user} on {event.host} runs the engine{off}"
-        case EngineLeft():
+        case events.EngineLeft():
             return f"the engine has exited: {event.reason}"
-        case Exported():
+        case events.Exported():
             where = f"{event.file}: it goes on where that is imported"
             return f"{event.user} on {event.host} exported it to {where}"
-        case Imported():
+        case events.Imported():
             return f"{event.user} on {event.host} imported it: it goes on in this state directory"
-        case Recovered():
+        case events.Recovered():
             return f"the journal was damaged and is recovered: {event.lost}"
-        case Ended():
+        case events.Ended():
             return _end_text(event)
-        case StepBegun():
+        case events.StepBegun():
             return _step_text(event)
-        case Elect():
+        case events.Elect():
             return f"electing leader {event.leader}"
-        case Cancel():
+        case events.Cancel():
             return f"step cancelled: {event.reason}"
-        case Answered():
+        case events.Answered():
             return _answer_text(event)
-        case StepOver():
+        case events.StepOver():
             leader = "no leader" if event.leader is None else f"leader {event.leader}"
             now = f"{replica_list_text(event.replicas)}, {leader}"
             given_up = f"step given up: {event.reason}; {now}"
             return f"step finished: {now}" if event.reached else given_up
-        case StateEntered():
+        case events.StateEntered():
             return f"{event.state.words}{_because(event.reason)}"
-        case UrgencyChanged():
+        case events.UrgencyChanged():
             well = "not urgent any more: it waits as the others do"
             return well if event.why is None else f"{urgent_text(event.why)}: it goes first"
-        case Replanned():
+        case events.Replanned():
             now = f"someone else gave it {replica_list_text(event.replicas)}"
             return f"{now} instead of {replica_list_text(event.before)}; it goes on from there"
-        case LimitsChanged():
+        case events.LimitsChanged():
             return _limit_changes_text(event)
-        case Paused() | Continued():
+        case events.Paused() | events.Continued():
             return _pause_text(event)
-        case StepGate():
+        case events.StepGate():
             if event.until is not None:
                 return f"no step begins: {event.reason}"
             shut = f"the gate is shut{_because(event.reason)}"
             return shut if event.shut else "the gate is open again"
-        case Outage():
+        case events.Outage():
             lost = f"the cluster is lost{_because(event.reason)}"
             return lost if event.lost else "the cluster answers again"
-        case Recording():
+        case events.Recording():
             off = event.reason or "the engine does not record what it observes"
             return "the engine records what it observes" if event.on else off
-        case ScheduleChanged():
+        case events.ScheduleChanged():
             return f"schedule: {schedule_text(event.new)}{_asked_by(event.who)}"
-        case BudgetShared():
+        case events.BudgetShared():
             shares = (f"{as_rate(each.bytes_s)} into {each.broker}" for each in event.shares)
             return f"the budget is shared: {', '.join(shares) or 'nothing is copied'}"
-        case RateChosen():
+        case events.RateChosen():
             return chosen_text(event)
-        case RateHeld():
+        case events.RateHeld():
             return held_text(event)
-        case ThrottleChanged():
+        case events.ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"
-        case SettingsFound():
+        case events.SettingsFound():
             return (
                 f"value{'' if len(event.found) == 1 else 's'} before the run: {_found_text(event)}"
             )
-        case Configure():
+        case events.Configure():
             verb = "restoring" if event.puts_back else "setting"
             return f"{verb}: {join_some(list(_setting_changes(event.changes)), most=4)}"
-        case Configured():
+        case events.Configured():
             return f"{_resource_text(event.resource)}: {_setting_answer_text(event)}"
-        case SettingsGivenUp():
+        case events.SettingsGivenUp():
             left = f"{', '.join(event.keys)} left as it is"
             return f"{_resource_text(event.resource)}: {left}{_because(event.reason)}"
-        case SettingChanged():
+        case events.SettingChanged():
             to = (
                 f"has set {event.key} to {event.found}"
                 if event.found
                 else f"has deleted {event.key}"
             )
             return f"{_resource_text(event.resource)}: someone else {to}"
-        case CancelAsked():
+        case events.CancelAsked():
             kind = KIND_IN_WORDS[event.kind]
             return f"{kind} {scope_text((), event.partitions)}{_asked_by(event.who)}"
-        case CancelGate():
+        case events.CancelGate():
             by = f" by {event.reason}" if event.reason else ""
             shut = f"the cancel gate is shut{by}: nothing but cancels is submitted"
             return shut if event.shut else "the cancel gate is open again"
-        case Added():
+        case events.Added():
             of = as_count(event.partitions, "partition")
             conflicts = _CONFLICTS[event.on_conflict]
             return f"plan {event.plan} joins the run, {of}; {conflicts}{_asked_by(event.who)}"
-        case Joined():
+        case events.Joined():
             wait = "waits" if len(event.partitions) == 1 else "wait"
             return f"{scope_text((), event.partitions)} {wait} for the target of an extra plan"
-        case Noted():
+        case events.Noted():
             return f"note: {event.text}{_by(event.who)}"
-        case EventCommandFailed():
+        case events.EventCommandFailed():
             return event.reason
         case _:
             assert_never(event)
@@ -354,14 +311,14 @@ def _asked_by(who: str) -> str:
     return f", requested by {who}" if who else ""
 
 
-def _planned_text(event: PlannedPart) -> str:
+def _planned_text(event: events.PlannedPart) -> str:
     if not event.partitions:
         return "no partitions of the plan"
     first, last = event.partitions[0].tp, event.partitions[-1].tp
     return f"{as_count(len(event.partitions), 'partition')} of the plan, {first} to {last}"
 
 
-def _end_text(event: Ended) -> str:
+def _end_text(event: events.Ended) -> str:
     ended = ", ".join(f"{n:,} {state.words}" for state, n in event.counts.items() if n)
     if not event.open:
         return f"ended: {ended}"
@@ -372,7 +329,7 @@ def _end_text(event: Ended) -> str:
     return f"ended: {ended}; unanswered requests may still take effect{at}: {named}"
 
 
-def _step_text(event: StepBegun) -> str:
+def _step_text(event: events.StepBegun) -> str:
     signs = [f"+{b}" for b in event.adding] + [f"-{b}" for b in event.removing]
     changes = f" ({' '.join(signs)})" if signs else ""
     alters = f"{replica_list_text(event.before)} -> {replica_list_text(event.replicas)}{changes}"
@@ -382,7 +339,7 @@ def _step_text(event: StepBegun) -> str:
     return f"batch {event.batch:,}: {what}{alone}"
 
 
-def _answer_text(event: Answered) -> str:
+def _answer_text(event: events.Answered) -> str:
     request = _REQUESTS[event.request]
     match event.verdict:
         case Verdict.ACCEPTED:
@@ -393,7 +350,7 @@ def _answer_text(event: Answered) -> str:
             return f"{request} {_refusal_text(event)}"
 
 
-def _setting_answer_text(event: Configured) -> str:
+def _setting_answer_text(event: events.Configured) -> str:
     match event.verdict:
         case Verdict.ACCEPTED:
             return "Kafka has set it"
@@ -403,27 +360,27 @@ def _setting_answer_text(event: Configured) -> str:
             return _refusal_text(event)
 
 
-def _refusal_text(event: Answered | Configured) -> str:
+def _refusal_text(event: events.Answered | events.Configured) -> str:
     what = "could not be sent" if event.code is None else "was refused"
     return f"{what}{_because(': '.join(filter(None, (event.code, event.message))))}"
 
 
-def _pause_text(event: Paused | Continued) -> str:
+def _pause_text(event: events.Paused | events.Continued) -> str:
     scope = scope_text(event.topics, event.partitions)
     who = ", ".join(filter(None, (event.by.words, event.who)))
-    if isinstance(event, Continued):
+    if isinstance(event, events.Continued):
         return f"{f'{scope} continues' if scope else 'continued'}: {who}"
     return f"paused{f' {scope}' if scope else ''} by {who}{_because(event.reason)}"
 
 
-def _limit_changes_text(event: LimitsChanged) -> str:
+def _limit_changes_text(event: events.LimitsChanged) -> str:
     changes, new = limit_changes_text(event.old, event.new), event.new
     since = f"from {batch_noun(new)} {event.batch + 1:,} on"
     stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
     return f"limits: {changes}; {since}{stay}{_asked_by(event.who)}"
 
 
-def _found_text(event: SettingsFound) -> str:
+def _found_text(event: events.SettingsFound) -> str:
     settings = [
         f"{_resource_text(each.resource)} {each.key}"
         f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"

@@ -23,18 +23,7 @@ from ktui.cluster.settings import (
     group_by_resource,
     parse_throttled_list,
 )
-from ktui.execution.run.events import (
-    BudgetShared,
-    Configure,
-    Configured,
-    RateChosen,
-    RateHeld,
-    SettingChanged,
-    SettingsFound,
-    SettingsGivenUp,
-    ThrottleChanged,
-    ThrottleEvent,
-)
+from ktui.execution.run import events
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 FLOOR = 1_000_000  # the least bytes a second with an objective, also while there is no figure
@@ -52,7 +41,7 @@ class SetByRun(msgspec.Struct, frozen=True):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    intent: Configure
+    intent: events.Configure
     before: Mapping[str, SetByRun]  # by key, before the intent: a refusal restores that
 
 
@@ -61,8 +50,8 @@ class ThrottleLedger(msgspec.Struct):
 
     rates: ThrottleRates = NO_THROTTLE
     shares: Mapping[int, int] = {}  # of the budget, by receiving broker, in bytes a second
-    chosen: RateChosen | None = None  # the rate for --by; None without
-    held_at: RateHeld | None = None  # for the objective; None before the first ones
+    chosen: events.RateChosen | None = None  # the rate for --by; None without
+    held_at: events.RateHeld | None = None  # for the objective; None before the first ones
     in_force: ThrottleRates = NO_THROTTLE  # lowest of desired, chosen, held; budget as shares
     ours: dict[SettingKey, SetByRun] = {}  # settings that the run owns, until restored
     foreign: dict[SettingKey, str] = {}  # rates of others in place of the run's
@@ -78,19 +67,9 @@ class ThrottleLedger(msgspec.Struct):
         self.rates = rates
         self._share({})
 
-    def choose(self, chosen: RateChosen | None) -> None:
+    def choose(self, chosen: events.RateChosen | None) -> None:
         self.chosen = chosen
         self._share(self.shares)
-
-    def _set_bound(self, event: BudgetShared | RateChosen | RateHeld) -> None:
-        match event:
-            case BudgetShared():
-                self._share({each.broker: each.bytes_s or 0 for each in event.shares})
-            case RateChosen():
-                self.choose(event)
-            case RateHeld():
-                self.held_at = event
-                self._share(self.shares)
 
     @property
     def bounded(self) -> ThrottleRates:
@@ -145,24 +124,29 @@ class ThrottleLedger(msgspec.Struct):
         ours = self.ours.get(key)
         return frozenset() if ours is None else ours.values
 
-    def apply(self, event: ThrottleEvent) -> None:
+    def apply(self, event: events.ThrottleEvent) -> None:  # noqa: C901 - a case an event
         match event:
-            case ThrottleChanged():
+            case events.ThrottleChanged():
                 self.set_rates(event.new)
                 self.refusals.clear()
                 self._override_foreign()
                 self.forget_unchanged()
-            case BudgetShared() | RateChosen() | RateHeld():
-                self._set_bound(event)
-            case SettingsFound():
+            case events.BudgetShared():
+                self._share({each.broker: each.bytes_s or 0 for each in event.shares})
+            case events.RateChosen():
+                self.choose(event)
+            case events.RateHeld():
+                self.held_at = event
+                self._share(self.shares)
+            case events.SettingsFound():
                 self._found(event)
-            case SettingChanged():
+            case events.SettingChanged():
                 self._changed_by_others(event)
-            case Configure():
+            case events.Configure():
                 self._intend(event)
-            case Configured():
+            case events.Configured():
                 self._answered(event)
-            case SettingsGivenUp():
+            case events.SettingsGivenUp():
                 self.asked.pop(event.resource, None)
                 self.refusals.pop(event.resource, None)
                 for key in event.keys:
@@ -174,7 +158,7 @@ class ThrottleLedger(msgspec.Struct):
             self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
         self.foreign.clear()
 
-    def _found(self, event: SettingsFound) -> None:
+    def _found(self, event: events.SettingsFound) -> None:
         for found in event.found:
             ours = self.ours.get((found.resource, found.key))
             if ours is None or not ours.touched:
@@ -187,7 +171,7 @@ class ThrottleLedger(msgspec.Struct):
             return False
         return found != _own(ours.before) or bool(ours.values and not ours.unsure)
 
-    def _changed_by_others(self, event: SettingChanged) -> None:
+    def _changed_by_others(self, event: events.SettingChanged) -> None:
         key, found = (event.resource, event.key), event.found
         ours, theirs = self.ours.get(key), self.foreign.pop(key, None)
         if ours is None:
@@ -207,7 +191,7 @@ class ThrottleLedger(msgspec.Struct):
         """Forget settings that were read and not changed: others may have changed them since."""
         self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
 
-    def _intend(self, intent: Configure) -> None:
+    def _intend(self, intent: events.Configure) -> None:
         """Assume that the values asked for may be set from now on."""
         for resource, changes in group_by_resource(intent.changes).items():
             before = {c.key: self.ours.get((resource, c.key), SetByRun(None)) for c in changes}
@@ -228,7 +212,7 @@ class ThrottleLedger(msgspec.Struct):
                     unsure=True,
                 )
 
-    def _answered(self, event: Configured) -> None:
+    def _answered(self, event: events.Configured) -> None:
         """A lost answer settles nothing: each value may still be set."""
         if event.verdict is Verdict.UNKNOWN:
             if event.node is not None:

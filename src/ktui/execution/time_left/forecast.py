@@ -13,10 +13,13 @@ import msgspec
 from ktui.execution.run.events import AnyRunEvent, RateChosen, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.copy_progress import CopyMemory, CopyProgress, Timelines, leader_of
-from ktui.execution.time_left.simulate_rest import (
+from ktui.execution.time_left.rest import (
+    CopyMemory,
+    CopyProgress,
     LeastLeft,
     Remaining,
+    Timelines,
+    leader_of,
     least_remaining,
     simulate_remaining,
 )
@@ -345,9 +348,6 @@ class Promise:
             self.forecast.change()
             self.forecast.rates_changed(now)
         self.forecast.update(now, seen)
-
-    def shown(self, at: datetime, brokers: int) -> SpeedShown | None:
-        return self.forecast.shown(at, brokers)
 
     def choose(self, now: datetime) -> list[RateChosen]:
         by = self._run.schedule.by

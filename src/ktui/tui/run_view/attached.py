@@ -28,7 +28,7 @@ from ktui.execution.run import events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft
 from ktui.pacing.limits import Limits, LimitsProblem, Mode
 from ktui.progress import timeline
 from ktui.progress.news import EventSeverity

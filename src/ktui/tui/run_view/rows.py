@@ -30,7 +30,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import STAGES, Stage, State, count_stages
 from ktui.execution.run.track import Track, find_goal, is_queued, queue_rank
-from ktui.execution.time_left.simulate_rest import expected_situation
+from ktui.execution.time_left.rest import expected_situation
 from ktui.pacing.limits import InternalOrder, Limits, Order
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps

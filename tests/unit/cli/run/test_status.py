@@ -26,7 +26,7 @@ from ktui.execution.run.events import (
     StateEntered,
 )
 from ktui.execution.run.states import State
-from ktui.execution.time_left.simulate_rest import LeastLeft
+from ktui.execution.time_left.rest import LeastLeft
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
 from support.journals.journals import a_start, accepted, step, written
 

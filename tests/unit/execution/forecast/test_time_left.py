@@ -18,7 +18,7 @@ from ktui.execution.run.events import LimitsChanged, PauseOrigin, StepBegun, Thr
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track
-from ktui.execution.time_left.simulate_rest import expected_situation
+from ktui.execution.time_left.rest import expected_situation
 from ktui.insights import Insights, Prior, RateCurve, Spread, publish_insights
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, BlockReason

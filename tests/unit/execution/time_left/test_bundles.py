@@ -19,11 +19,10 @@ from ktui.execution.run.events import (
     StepBegun,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.time_left.copy_progress import CopyProgress
-from ktui.execution.time_left.simulate_rest import LeastLeft, simulate_remaining
+from ktui.execution.time_left.rest import CopyProgress, LeastLeft, simulate_remaining
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
-from ktui.speed import bundles
+from ktui.speed import simulate
 from ktui.speed.answer import Bottleneck, Source
 from ktui.speed.capacity import Capacity
 from support.journals.journals import AT, GB, TWO_AT_ONCE, ScriptedRun, copied_for, owned, started
@@ -96,7 +95,7 @@ def left_s(run: Run, throttle: ThrottleRates) -> float:
 
 def left_of(run: Run, throttle: ThrottleRates, most: int) -> float:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(bundles, "_MOST", most)
+        patched.setattr(simulate, "_MOST", most)
         return left_s(run, throttle)
 
 
