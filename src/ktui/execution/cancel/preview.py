@@ -106,11 +106,7 @@ class CancelPreview:
 
 
 def preview_partition(
-    track: Track,
-    kind: CancelKind,
-    limits: Limits,
-    observed: Observed,
-    mover: str | None = None,
+    track: Track, kind: CancelKind, limits: Limits, observed: Observed, mover: str | None = None
 ) -> PartitionPreview:
     """Preview a cancel of one partition of a run; what the read does not show is by the journal."""
     effect, state = effect_of_cancel(track, kind), observed.state(track.tp)

@@ -8,33 +8,10 @@ from collections.abc import Callable
 from ktui.execution.engine.add_plan import PlanAdder
 from ktui.execution.engine.decider import Decider
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.journal.commands import (
-    Add,
-    AddNote,
-    Answer,
-    CancelMoves,
-    Continue,
-    LeaveThrottles,
-    Pause,
-    SetLimits,
-    SetSchedule,
-    SetThrottle,
-    StopEngine,
-    StoredCommand,
-    refuse_unknown,
-)
+from ktui.execution.journal import commands
+from ktui.execution.journal.commands import Answer, StoredCommand, refuse_unknown
 from ktui.execution.journal.journal import EngineJournal
-from ktui.execution.run.events import (
-    CancelAsked,
-    Continued,
-    LimitsChanged,
-    Noted,
-    Paused,
-    PauseOrigin,
-    ScheduleChanged,
-    SettingsGivenUp,
-    ThrottleChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
@@ -110,35 +87,35 @@ class CommandHandler:
 
     def _carry_out(self, asked: StoredCommand) -> Answer:  # noqa: C901, PLR0911 - one case per command
         match asked.command:
-            case SetLimits():
+            case commands.SetLimits():
                 return self._set_limits(asked.command, asked)
-            case SetThrottle():
+            case commands.SetThrottle():
                 return self._set_throttle(asked.command, asked)
-            case SetSchedule():
+            case commands.SetSchedule():
                 return self._set_schedule(asked.command, asked)
-            case LeaveThrottles():
+            case commands.LeaveThrottles():
                 return self._leave_throttles(asked)
-            case Pause() | Continue() | CancelMoves() as command if unknown := self._unknown(
-                command
+            case commands.Pause() | commands.Continue() | commands.CancelMoves() as command if (
+                unknown := self._unknown(command)
             ):
                 return Answer(accepted=False, words=f"{unknown} is not in the run")
-            case Pause():
+            case commands.Pause():
                 return self._pause(asked.command, asked)
-            case Continue():
+            case commands.Continue():
                 return self._continue(asked.command, asked)
-            case CancelMoves():
+            case commands.CancelMoves():
                 return self._mark_cancelled(asked.command, asked)
-            case Add():
+            case commands.Add():
                 return self._adding.carry_out(asked.command, asked)
-            case AddNote():
+            case commands.AddNote():
                 return self._note(asked.command, asked)
-            case StopEngine():
+            case commands.StopEngine():
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
             case None:
                 return refuse_unknown(asked)
 
-    def _set_limits(self, command: SetLimits, asked: StoredCommand) -> Answer:
+    def _set_limits(self, command: commands.SetLimits, asked: StoredCommand) -> Answer:
         old, in_flight = self._run.limits, self._run.in_flight
         try:
             new = command.applied_to(old)
@@ -153,13 +130,8 @@ class CommandHandler:
             now = limit_changes_text(command.instead_of, old)
             words = f"nothing is changed: the limits were changed meanwhile: {now}"
             return Answer(accepted=False, words=words)
-        changed = LimitsChanged(
-            old=old,
-            new=new,
-            batch=binds - 1,
-            in_flight=in_flight,
-            command=asked.id,
-            who=asked.who,
+        changed = events.LimitsChanged(
+            old=old, new=new, batch=binds - 1, in_flight=in_flight, command=asked.id, who=asked.who
         )
         self._record([changed])
         self._decider.set_limits(new)
@@ -176,7 +148,7 @@ class CommandHandler:
         tracks = self._run.tracks.values() if polled else ()
         return polled.union(*((*track.original, *track.target) for track in tracks))
 
-    def _set_schedule(self, command: SetSchedule, asked: StoredCommand) -> Answer:
+    def _set_schedule(self, command: commands.SetSchedule, asked: StoredCommand) -> Answer:
         old = self._run.schedule
         try:
             new = command.applied_to(old)
@@ -186,10 +158,10 @@ class CommandHandler:
             return Answer(accepted=True, words="this is in force already")
         if new.by is not None and old.by is None and (refusal := self._refused_throttle()):
             return Answer(accepted=False, words=refusal)
-        self._record([ScheduleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        self._record([events.ScheduleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         return Answer(accepted=True, words=f"in force: {schedule_text(new)}")
 
-    def _set_throttle(self, command: SetThrottle, asked: StoredCommand) -> Answer:
+    def _set_throttle(self, command: commands.SetThrottle, asked: StoredCommand) -> Answer:
         old, new = self._run.throttled.rates, command.rates
         if self._run.throttled.is_kept(new):
             return Answer(accepted=True, words="this is in force already")
@@ -200,7 +172,7 @@ class CommandHandler:
         if refusal := self._refused_rates(new):
             return Answer(accepted=False, words=refusal)
         replaced = taken_over_text(self._run.throttled.foreign, new)
-        self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        self._record([events.ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
             return Answer(accepted=True, words="lifted: what was set is being put back")
         copying = as_count(self._run.in_flight, "step")
@@ -237,13 +209,13 @@ class CommandHandler:
         reason = f"left behind, as {asked.who} asked"
         settings = self._run.throttled.ours
         self._record(
-            [SettingsGivenUp(resource=r, keys=(key,), reason=reason) for r, key in settings]
+            [events.SettingsGivenUp(resource=r, keys=(key,), reason=reason) for r, key in settings]
         )
         named = "; ".join(setting_text(key, ours) for key, ours in left.items())
         return Answer(accepted=True, words=f"left behind, and no longer the run's: {named}")
 
-    def _pause(self, command: Pause, asked: StoredCommand) -> Answer:
-        paused = Paused(
+    def _pause(self, command: commands.Pause, asked: StoredCommand) -> Answer:
+        paused = events.Paused(
             by=command.by,
             topics=command.topics,
             partitions=command.partitions,
@@ -259,9 +231,9 @@ class CommandHandler:
         words += f"; {in_flight:,} in flight will finish" if in_flight else ""
         return Answer(accepted=True, words=words)
 
-    def _continue(self, command: Continue, asked: StoredCommand) -> Answer:
-        going = Continued(
-            by=PauseOrigin.OPERATOR,
+    def _continue(self, command: commands.Continue, asked: StoredCommand) -> Answer:
+        going = events.Continued(
+            by=events.PauseOrigin.OPERATOR,
             topics=command.topics,
             partitions=command.partitions,
             command=asked.id,
@@ -271,7 +243,7 @@ class CommandHandler:
         self._decider.apply_pauses()
         return Answer(accepted=True, words=self._continued_in_words(command))
 
-    def _continued_in_words(self, command: Continue) -> str:
+    def _continued_in_words(self, command: commands.Continue) -> str:
         if reason := self._run.pauses.reason:
             return f"lifted; the whole run is paused still: {reason}"
         if (gate := self._run.cancel_gate).shut:
@@ -285,24 +257,26 @@ class CommandHandler:
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
-    def _note(self, command: AddNote, asked: StoredCommand) -> Answer:
+    def _note(self, command: commands.AddNote, asked: StoredCommand) -> Answer:
         if all(note.event.command != asked.id for note in self._run.notes):
-            self._record([Noted(text=command.text, command=asked.id, who=asked.who)])
+            self._record([events.Noted(text=command.text, command=asked.id, who=asked.who)])
         return Answer(accepted=True, words="the note is among its events")
 
-    def _mark_cancelled(self, command: CancelMoves, asked: StoredCommand) -> Answer:
+    def _mark_cancelled(self, command: commands.CancelMoves, asked: StoredCommand) -> Answer:
         scope = CancelScope(self._run, command.kind, command.topics, command.partitions)
         affected = [tp for tp, effect in scope.effects.items() if not effect.idle]
         words = scope.words
         for part in chunked(affected):
-            cancel = CancelAsked(
+            cancel = events.CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who
             )
             self._record([cancel])
         self._record(self._decider.cancel(affected))
         return Answer(accepted=True, words=words)
 
-    def _unknown(self, command: Pause | Continue | CancelMoves) -> str | None:
+    def _unknown(
+        self, command: commands.Pause | commands.Continue | commands.CancelMoves
+    ) -> str | None:
         topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
         unknown = [
             *(f"topic {topic}" for topic in command.topics if topic not in topics),

@@ -155,8 +155,7 @@ class CancelsByOthers:
         fix = f"ktui continue {self._run.name} goes on with the rest"
         return [
             Paused(
-                by=PauseOrigin.OTHERS,
-                reason=f"others cancelled {steps}{every} ({which}). {fix}",
+                by=PauseOrigin.OTHERS, reason=f"others cancelled {steps}{every} ({which}). {fix}"
             )
         ]
 

@@ -85,10 +85,7 @@ class Ownership:
         self.run = run
         self.holder = holder
         self._lock: int | None = lock
-        self._seen = {
-            run.lock: _identity(os.fstat(lock)),
-            run.path: _identity(run.path.stat()),
-        }
+        self._seen = {run.lock: _identity(os.fstat(lock)), run.path: _identity(run.path.stat())}
         self._watch(run.journal)
 
     def watch_journal(self) -> None:

@@ -16,13 +16,7 @@ from typing import Protocol, Self, TypeVar
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import file
-from ktui.execution.journal.commands import (
-    ENCODER,
-    Answer,
-    Command,
-    StoredCommand,
-    stored_command,
-)
+from ktui.execution.journal.commands import ENCODER, Answer, Command, StoredCommand, stored_command
 from ktui.execution.journal.file import write_tail_marker
 from ktui.execution.journal.tables import EventTable, format_time, recover
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recovered

@@ -13,19 +13,7 @@ import msgspec
 from ktui.cluster.kafka_error import KafkaError, Means, means, what_helps
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.run.events import (
-    Added,
-    Answered,
-    CancelAsked,
-    Continued,
-    LimitsChanged,
-    Noted,
-    Paused,
-    PauseOrigin,
-    Planned,
-    Request,
-    ThrottleChanged,
-)
+from ktui.execution.run import events
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.planning.plan import join_some
@@ -33,7 +21,7 @@ from ktui.planning.plan import join_some
 _OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 
 
-EventT = TypeVar("EventT", LimitsChanged, ThrottleChanged, Noted, Added)
+EventT = TypeVar("EventT", events.LimitsChanged, events.ThrottleChanged, events.Noted, events.Added)
 
 
 class Remembered(msgspec.Struct, Generic[EventT], frozen=True):
@@ -47,20 +35,20 @@ class Remembered(msgspec.Struct, Generic[EventT], frozen=True):
 class ExtraPlans(msgspec.Struct):
     """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
 
-    plans: list[Remembered[Added]] = []
+    plans: list[Remembered[events.Added]] = []
     waiting: dict[TopicPartition, Track] = {}  # not queued with their new targets yet
-    coming: Remembered[Added] | None = None  # its partitions have not all been read
-    received: list[Planned] = []  # the partitions of it that have been read
+    coming: Remembered[events.Added] | None = None  # its partitions have not all been read
+    received: list[events.Planned] = []  # the partitions of it that have been read
     numbered: int = 0  # places in the run's plans that have been assigned
 
     def number(self) -> int:
         self.numbered += 1
         return self.numbered - 1
 
-    def expect(self, added: Remembered[Added]) -> None:
+    def expect(self, added: Remembered[events.Added]) -> None:
         self.coming, self.received = added, []
 
-    def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
+    def take(self, partitions: Sequence[events.Planned]) -> Sequence[events.Planned]:
         """Return the partitions that join now; an extra plan's once all of them are there."""
         if self.coming is None:
             return partitions
@@ -71,7 +59,7 @@ class ExtraPlans(msgspec.Struct):
         whole, self.received, self.coming = self.received, [], None
         return whole
 
-    def wait(self, track: Track, planned: Planned) -> None:
+    def wait(self, track: Track, planned: events.Planned) -> None:
         """Make a partition wait for its target of an extra plan until its move is over."""
         track.then = planned
         track.under_way = track.under_way and not track.state.ended
@@ -87,13 +75,13 @@ class ExtraPlans(msgspec.Struct):
         track.then = None
         self.waiting.pop(track.tp, None)
 
-    def overrule(self, asked: CancelAsked) -> None:
+    def overrule(self, asked: events.CancelAsked) -> None:
         if asked.command is not None and self.added_by(asked.command):
             return  # cancelled for an extra plan
         for tp in self.waiting.keys() & {*asked.partitions}:
             self.forget(self.waiting[tp])
 
-    def added_by(self, command: int) -> Added | None:
+    def added_by(self, command: int) -> events.Added | None:
         """Return the extra plan that a command has added; None if it was not carried out."""
         return next((each.event for each in self.plans if each.event.command == command), None)
 
@@ -122,7 +110,7 @@ def _retarget(track: Track) -> None:
     track.under_way = track.under_way and track.state is State.STOPPED  # still on its way
 
 
-def _intermediate(track: Track, then: Planned) -> tuple[int, ...]:
+def _intermediate(track: Track, then: events.Planned) -> tuple[int, ...]:
     """Return the replicas that only the earlier target wanted (KIP-236), unless it was reached."""
     if track.state is State.DONE:
         return ()
@@ -133,7 +121,7 @@ def _intermediate(track: Track, then: Planned) -> tuple[int, ...]:
 class Pauses(msgspec.Struct):
     """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
 
-    whole: dict[PauseOrigin, str] = {}
+    whole: dict[events.PauseOrigin, str] = {}
     topics: set[str] = set()
     partitions: set[TopicPartition] = set()
     freed: set[TopicPartition] = set()  # since the last pause: who rolls back means now
@@ -149,24 +137,24 @@ class Pauses(msgspec.Struct):
         """Whether any pause, also one of the whole run, stops requests for a partition."""
         return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
 
-    def apply(self, event: Paused | Continued | CancelAsked) -> None:
+    def apply(self, event: events.Paused | events.Continued | events.CancelAsked) -> None:
         """Only an operator's continue of everything ends pauses of every origin."""
-        if isinstance(event, Paused):
+        if isinstance(event, events.Paused):
             self._pause(event)
-        elif isinstance(event, CancelAsked):
+        elif isinstance(event, events.CancelAsked):
             self.freed.update(event.partitions)
         elif event.topics or event.partitions:
             self.topics -= set(event.topics)
             lifted = (tp for tp in self.partitions if tp.topic in event.topics)
             self.partitions -= {*event.partitions, *lifted}
-        elif event.by is PauseOrigin.OPERATOR:
+        elif event.by is events.PauseOrigin.OPERATOR:
             self.whole.clear()
             self.topics.clear()
             self.partitions.clear()
         else:
             self.whole.pop(event.by, None)
 
-    def _pause(self, event: Paused) -> None:
+    def _pause(self, event: events.Paused) -> None:
         if event.topics or event.partitions:
             self.topics |= set(event.topics)
             self.partitions |= set(event.partitions)
@@ -179,8 +167,8 @@ class Pauses(msgspec.Struct):
         return tp in self.partitions or tp.topic in self.topics
 
 
-def _unexplained(by: PauseOrigin) -> str:
-    return "by the operator" if by is PauseOrigin.OPERATOR else f"by {by.words}"
+def _unexplained(by: events.PauseOrigin) -> str:
+    return "by the operator" if by is events.PauseOrigin.OPERATOR else f"by {by.words}"
 
 
 _CORDONED = re.compile(r"broker (\d+), but all its log directories are cordoned")
@@ -207,7 +195,11 @@ class Judgement(NamedTuple):
 
 
 def judge_refusal(
-    result: Answered | WriteResult, before: int = 0, *, once: bool = False, may_fail: bool = True
+    result: events.Answered | WriteResult,
+    before: int = 0,
+    *,
+    once: bool = False,
+    may_fail: bool = True,
 ) -> Judgement:
     """Judge a refusal after `before` others in a row; `once`: whether the run asks only once."""
     cordoned, counts = _cordoned_broker(result), counts_against(result)
@@ -219,7 +211,7 @@ def judge_refusal(
     return Judgement(outcome, counts, tries, cordoned)
 
 
-def counts_against(result: Answered | WriteResult) -> bool:
+def counts_against(result: events.Answered | WriteResult) -> bool:
     """Whether Kafka refused it, and not ktui before it was sent."""
     if result.verdict is Verdict.UNKNOWN:
         return result.code == KafkaError.UNKNOWN_SERVER_ERROR  # the controller failed over it
@@ -229,7 +221,7 @@ def counts_against(result: Answered | WriteResult) -> bool:
     return refused and not (waits or denied)
 
 
-def _cordoned_broker(result: Answered | WriteResult) -> int | None:
+def _cordoned_broker(result: events.Answered | WriteResult) -> int | None:
     """Return the first cordoned broker of a target that made Kafka refuse it, if any."""
     refused = result.verdict is Verdict.REFUSED
     if not refused or result.code != KafkaError.INVALID_REPLICA_ASSIGNMENT:
@@ -251,13 +243,15 @@ def missing_permission(results: Iterable[WriteResult]) -> str | None:
     return f"the permission {missing} is missing ({named}): grant it, then resume"
 
 
-def failure_reason(tries: int, result: Answered | WriteResult, request: Request) -> str:
+def failure_reason(
+    tries: int, result: events.Answered | WriteResult, request: events.Request
+) -> str:
     """Return why a partition failed: the number of tries, the last refusal, and what helps."""
     times = "" if tries <= 1 else f" {tries} times"
     return f"refused{times}: {refusal_text(result)}{what_helps(result.code, request)}"
 
 
-def refusal_text(result: Answered | WriteResult) -> str:
+def refusal_text(result: events.Answered | WriteResult) -> str:
     """Return the broker's message, with Kafka's name of the error if the message lacks it."""
     named = not result.code or result.code in result.message
     return result.message if named else f"{result.message} ({result.code})"

@@ -13,14 +13,7 @@ from ktui.execution.run.events import OnConflict, RateCause, Request
 from ktui.execution.run.options import Schedule, local_minute
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.pacing.limits import (
-    LETTERS,
-    InternalOrder,
-    Limits,
-    Mode,
-    full_limit_figure,
-    is_limited,
-)
+from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Mode, full_limit_figure, is_limited
 from ktui.pacing.situation import Urgency
 from ktui.planning.plan import join_some
 from ktui.planning.throttle_rates import Objective

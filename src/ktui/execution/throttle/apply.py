@@ -55,12 +55,7 @@ class ThrottleManager:
     """
 
     def __init__(
-        self,
-        run: Run,
-        settings: SettingsWriter,
-        clock: Clock,
-        record: Record,
-        guard: Guard,
+        self, run: Run, settings: SettingsWriter, clock: Clock, record: Record, guard: Guard
     ) -> None:
         self._run = run
         self._guard = guard

@@ -24,14 +24,7 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.settings import ALL, SettingKey, parse_throttled_list
-from ktui.execution.run.events import (
-    AnyRunEvent,
-    Configure,
-    Configured,
-    FoundSetting,
-    SettingsFound,
-    SettingsGivenUp,
-)
+from ktui.execution.run import events
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, outcomes
 
@@ -41,7 +34,7 @@ AGAIN_S, LONGEST_S = 5.0, 60.0  # the first and longest wait; it doubles each ti
 SETTLE_S = 1.0  # a broker may take to apply a change that it has read: none is judged before
 FOUND_STALE_S = 5.0  # a setting is changed only within so many seconds of its last read
 
-Record = Callable[[Sequence[AnyRunEvent]], None]
+Record = Callable[[Sequence[events.AnyRunEvent]], None]
 
 
 class _Rest(NamedTuple):
@@ -108,12 +101,12 @@ class SettingsWriter:
         settings, ours = await self.read(keys), self._throttled.ours
         self._found_s |= dict.fromkeys(settings, asked_s)
         found = [
-            FoundSetting(key[0], key[1], setting)
+            events.FoundSetting(key[0], key[1], setting)
             for key, setting in settings.items()
             if key not in ours or ours[key].before != setting
         ]
         if found:
-            self._record([SettingsFound(found=tuple(found))])
+            self._record([events.SettingsFound(found=tuple(found))])
 
     def outdated(self) -> list[SettingKey]:
         now_s = self._clock.monotonic()
@@ -178,7 +171,7 @@ class SettingsWriter:
         until_s = min([until_s, *(self._found_s[key] + FOUND_STALE_S for key in first)])
         if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
             return
-        self._record([Configure(changes=tuple(known), puts_back=puts_back)])
+        self._record([events.Configure(changes=tuple(known), puts_back=puts_back)])
         results = await self._sent(known, until_s - self._clock.monotonic())
         self._record([_answer(resource, result) for resource, result in results.items()])
         self._refresh_settings(results)
@@ -186,7 +179,7 @@ class SettingsWriter:
         await self._learn(known, results)
 
     def give_up(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
-        self._record([SettingsGivenUp(resource=resource, keys=tuple(keys), reason=reason)])
+        self._record([events.SettingsGivenUp(resource=resource, keys=tuple(keys), reason=reason)])
 
     def _forget(self, resource: ConfigResource) -> None:
         held = [name for r, name in self._throttled.ours if r == resource]
@@ -249,8 +242,8 @@ class SettingsWriter:
             self._rests[resource] = _Rest(rest_s, now_s + rest_s)
 
 
-def _answer(resource: ConfigResource, result: WriteResult) -> Configured:
-    return Configured(
+def _answer(resource: ConfigResource, result: WriteResult) -> events.Configured:
+    return events.Configured(
         resource=resource,
         verdict=result.verdict,
         code=result.code,
