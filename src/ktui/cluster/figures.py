@@ -43,7 +43,8 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
             replicas.update(state.replicas)
             if state.leader is not None:
                 leaders[state.leader] += 1
-            if _looks_unhealthy(state):
+            # Metadata does not mark adding replicas: a moving one is judged once it is listed.
+            if state.leader is None or len(state.isr) < len(state.replicas):
                 unhealthy.append((0 if state.leader is None else len(state.isr), state.tp))
     unhealthy.sort()
     return Census(
@@ -57,11 +58,6 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
         unhealthy=tuple(tp for _, tp in unhealthy),
         in_sync=tuple(size for size, _ in unhealthy),
     )
-
-
-def _looks_unhealthy(state: PartitionState) -> bool:
-    # Metadata does not mark adding replicas: a moving partition is judged once it is listed.
-    return state.leader is None or len(state.isr) < len(state.replicas)
 
 
 CLOSELY_S = 30.0  # for which a partition that left is read in every poll: its outcome
@@ -194,8 +190,10 @@ class ClusterFigures:
         self._harvest()  # brokers that answered since the last poll may be asked again
         hidden = {state.tp for state in measured if not state.described}
         for broker in concerned:
-            if readable := ends[broker] - hidden:  # brokers log each denial
-                self._ask_offsets(broker, readable, starts[broker])
+            readable = ends[broker] - hidden  # brokers log each denial
+            if readable and self._offsets.due(broker):
+                call = self._reader.log_offsets(broker, ends=readable, starts=starts[broker])
+                self._offsets.ask(broker, call)
         with_dirs = alive if all_log_dirs else concerned
         with_settings = alive if everyone else concerned
         for broker in with_dirs:
@@ -215,12 +213,6 @@ class ClusterFigures:
         self._topics.changed(topics)
         for broker in brokers:
             self._brokers.expire(broker)
-
-    def _ask_offsets(
-        self, broker: int, ends: set[TopicPartition], starts: set[TopicPartition]
-    ) -> None:
-        if self._offsets.due(broker):
-            self._offsets.ask(broker, self._reader.log_offsets(broker, ends=ends, starts=starts))
 
     def _ask_log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> None:
         if partitions and broker in self._without_sizes:

@@ -119,8 +119,9 @@ class GroupClaim:
         try:
             async with self._turn:
                 standing = await self._checked()
-                if isinstance(standing, OwnedHere) and self._member is not None:
-                    await self._heartbeat_if_due()
+                due = self._clock.monotonic() >= self._heartbeat_due_s
+                if due and isinstance(standing, OwnedHere) and self._member is not None:
+                    await self._sign(self._heartbeat())
                 return standing
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
@@ -239,10 +240,6 @@ class GroupClaim:
         if isinstance(standing, Unowned) and not self._held:
             return await self._claimed(take_over=False)
         return standing
-
-    async def _heartbeat_if_due(self) -> None:
-        if self._clock.monotonic() >= self._heartbeat_due_s:
-            await self._sign(self._heartbeat())
 
     async def _sign(self, sign: Coroutine[Any, Any, None]) -> None:
         """Give a sign of life; wait only a moment, for its coordinator may be down."""

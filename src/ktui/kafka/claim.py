@@ -64,7 +64,8 @@ class Coordinators:
                 return read(await self._wire.ask(purpose, build, broker=broker, limit_s=left_s))
             except (Refused, Unreachable, TimedOut) as error:
                 self._known.pop(group, None)
-                if not _is_transient(error) or time.monotonic() + _PAUSE_S >= until_s:
+                final = isinstance(error, Refused) and not means(error.code, Means.NO_COORDINATOR)
+                if final or time.monotonic() + _PAUSE_S >= until_s:
                     raise
             await asyncio.sleep(_PAUSE_S)
 
@@ -83,10 +84,6 @@ def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
     """Raise the refusal for a part of an answer that has an error code."""
     if code:
         raise purpose.refusal(code, message)
-
-
-def _is_transient(error: ClusterError) -> bool:
-    return not isinstance(error, Refused) or means(error.code, Means.NO_COORDINATOR)
 
 
 class KafkaGroups:

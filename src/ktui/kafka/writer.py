@@ -95,20 +95,20 @@ class KafkaWriter:
         in_flight = await self._reader.list_reassignments()
         topics = await self._reader.describe_topics({tp.topic for tp in targeted})
         hidden = {failure.topic for failure in topics.failures}
-        refused = {}
+        why: dict[TopicPartition, str] = {}
         for tp, replicas in targeted.items():
             state = topics.partitions.get(tp)
             if tp.topic in hidden:
-                refused[tp] = _unguarded(tp.topic)
-            elif state is not None:
-                present = (
-                    state.with_reassignment(in_flight[tp]).target
-                    if tp in in_flight
-                    else state.replicas
+                why[tp] = (
+                    f"{tp.topic} cannot be described, so its replication factor cannot be compared"
                 )
-                if len(replicas) != len(present):
-                    refused[tp] = _factor_changed(len(present), len(replicas))
-        return refused
+            elif state is not None:
+                present = in_flight[tp].target if tp in in_flight else state.replicas
+                before, after = len(present), len(replicas)
+                if before != after:
+                    why[tp] = f"The replication factor is changed from {before} to {after}"
+        code = KafkaError.INVALID_REPLICATION_FACTOR
+        return {tp: WriteResult(Verdict.REFUSED, code, message) for tp, message in why.items()}
 
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
@@ -234,13 +234,3 @@ def _alter_configs_on(resource: ConfigResource) -> str:
 
 def _alter_topic(topic: str) -> str:
     return f"Alter on topic {topic}"
-
-
-def _factor_changed(present: int, targeted: int) -> WriteResult:
-    message = f"The replication factor is changed from {present} to {targeted}"
-    return WriteResult(Verdict.REFUSED, KafkaError.INVALID_REPLICATION_FACTOR, message)
-
-
-def _unguarded(topic: str) -> WriteResult:
-    message = f"{topic} cannot be described, so its replication factor cannot be compared"
-    return WriteResult(Verdict.REFUSED, KafkaError.INVALID_REPLICATION_FACTOR, message)

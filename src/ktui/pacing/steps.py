@@ -103,7 +103,8 @@ def step_or_blocked(
     hang. `drops` has the dead that have to go now, `urgent` means too few are in sync.
     """
     dead = tuple(b for b in now.dead if b not in drops)
-    dropped = (*drops, *dead) if adds or drops else _dead_alone(now)
+    beyond = max(0, len(now.replicas) - len(now.target))
+    dropped = (*drops, *dead) if adds or drops else now.dead[:beyond]
     hangs_on = offline_replicas_awaited(now, adds, dropped)
     if hangs_on and not offline_replicas_awaited(now, adds, drops):
         hangs_on, dropped = (), drops
@@ -122,10 +123,6 @@ def step_or_blocked(
         moves_leader=elects or now.leader in dropped,
         urgent=urgent,
     )
-
-
-def _dead_alone(now: Situation) -> Brokers:
-    return now.dead[: max(0, len(now.replicas) - len(now.target))]
 
 
 def blocked_reason(now: Situation) -> Blocked:

@@ -268,17 +268,14 @@ def _read(text: str) -> int | None:
     text = text.strip()
     if text.lower() == "none":
         return None
+    is_number = text.isascii() and text.replace(".", "", 1).isdecimal()
     try:
-        rate = float(parse_quantity(Rate, float(text) if _is_number(text) else text))
+        rate = float(parse_quantity(Rate, float(text) if is_number else text))
     except ValueError as error:
         raise ThrottleProblem(f"{text!r:.40}: {error}") from None
     if not 1 <= rate <= _LARGEST:
         raise ThrottleProblem(f"{text!r:.40} lets nothing through; {EXPECTED}")
     return math.floor(rate)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.replace(".", "", 1).isdecimal()
 
 
 def _typed(rate: int | None) -> str:

@@ -202,7 +202,8 @@ class PreviewBase:
                 shapes.append(self._cost(other, self._peak_extra(other, rates, roughly=roughly)))
         known = not self._moves.sizes_unknown
         findings = [*start_findings(self.plan, self.facts, terms, self._need, self._check)]
-        findings += [*self._warnings, *_disk_warnings(brokers)]
+        findings += self._warnings
+        findings += filter(None, (_room_warning(each) for each in brokers if each.gains))
         findings += [*self._never_fit(limits), *self._held_by_cordons(limits)]
         if throttle:
             throttled = ThrottledRun(
@@ -367,12 +368,6 @@ def start_findings(
     yield from facts.standing
     if throttles is not None and facts.throttled_by:
         yield Finding(need.moves or throttles, FindingKind.ONE_THROTTLE, (), facts.throttled_by)
-
-
-def _disk_warnings(brokers: Iterable[BrokerPreview]) -> Iterator[Finding]:
-    for each in brokers:
-        if each.gains and (found := _room_warning(each)):
-            yield found
 
 
 def _room_warning(each: BrokerPreview) -> Finding | None:

@@ -9,7 +9,7 @@ from ktui.planning.check.findings import Finding, FindingKind
 from ktui.planning.plan import join_named
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 from ktui.preview.preview import BrokerPreview, PlanPreview, ShapeCost, sizes_phrase
-from ktui.quantities import UNKNOWN, as_bytes
+from ktui.quantities import as_bytes
 from ktui.speed.answer import Bottleneck, Bound, how_long_text
 
 _HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
@@ -42,7 +42,7 @@ def figures(preview: PlanPreview) -> list[str]:
         for change in summary.replication_factor_changes
     ]
     if summary.replica_movements:
-        rows.append(("to be copied", _or_unknown(preview.bytes_to_copy)))
+        rows.append(("to be copied", as_bytes(preview.bytes_to_copy)))
     if preview.how_long is not None and preview.moves:
         waves = preview.limits.mode is Mode.WAVE
         rows.append(("waves" if waves else "batches, about", f"{preview.how_long.batches:,}"))
@@ -160,10 +160,6 @@ def _why_in_turn(bound: Bound, limits: Limits) -> str:
     names, at_once = join_named("broker", bound.brokers), len(bound.brokers) // 2 * 2
     most = as_bytes(limits.bytes_per_broker)
     return f"as {names} exchange {size}, {at_once} at a time, with W {most}"
-
-
-def _or_unknown(count: int | None) -> str:
-    return UNKNOWN if count is None else as_bytes(count)
 
 
 def _table(rows: Sequence[Sequence[str]], side: str = ">") -> list[str]:

@@ -332,14 +332,10 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
             listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
             yield from _too_long(run, listed, sizes)
         if run.leaders and ALL not in parse_throttled_list(config.leader_throttled_replicas):
-            sizes = _leader_entries(run, wanted)
+            # every old and new replica may lead at some time
+            sizes = [_sizes(run, w, (*w.situation.replicas, *brokers_added(w))) for w in wanted]
             listed = ThrottledList(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
             yield from _too_long(run, listed, sizes)
-
-
-def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
-    """The sizes of leader entries: every old and new replica may lead at some time."""
-    return [_sizes(run, one, (*one.situation.replicas, *brokers_added(one))) for one in wanted]
 
 
 def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:

@@ -32,11 +32,6 @@ class FlowMeter(msgspec.Struct, frozen=True, gc=False):
     copying: bool = True
 
 
-def start_meter(at_s: float) -> FlowMeter:
-    """Start to measure: what was copied before is not known."""
-    return FlowMeter(((at_s, 0.0),))
-
-
 def advance_meter(meter: FlowMeter, grown: float, at_s: float, *, copying: bool) -> FlowMeter:
     """Add the bytes copied up to a second, at or after that of the last point."""
     points = meter.points
@@ -202,8 +197,10 @@ def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s:
         broker: _flow(broker, before, inward, outward, _throttle(broker, growth, now), now_s)
         for broker in sorted(inward.keys() | outward.keys())
     }
-    flows = Flows(brokers, before.history, now_s, counted, inward, outward)
-    return msgspec.structs.replace(flows, history=_extend(before.history, now_s, brokers))
+    history, slot = before.history, int(now_s // SLOT_S)
+    kept = history[:-1] if history and history[-1].number >= slot else history
+    extended = (*kept, FlowSlot(slot, brokers))[-SLOTS:]
+    return Flows(brokers, extended, now_s, counted, inward, outward)
 
 
 def copies_of(state: PartitionState) -> Iterator[int]:
@@ -326,7 +323,8 @@ def _advance(
     read: set[int],
     now_s: float,
 ) -> dict[int, FlowMeter]:
-    meters = {broker: start_meter(now_s) for broker in copying - before.keys()}
+    # what was copied before is not known
+    meters = {broker: FlowMeter(((now_s, 0.0),)) for broker in copying - before.keys()}
     for broker, meter in before.items():
         if broker in copying and broker not in read:
             meters[broker] = meter
@@ -366,14 +364,6 @@ def _throttle(broker: int, growth: _Growth, now: Observation) -> int | None:
     if config is None or broker in growth.unthrottled or broker not in growth.receiving:
         return None
     return config.follower_throttle_rate
-
-
-def _extend(
-    history: tuple[FlowSlot, ...], now_s: float, brokers: Mapping[int, BrokerFlow]
-) -> tuple[FlowSlot, ...]:
-    slot = int(now_s // SLOT_S)
-    kept = history[:-1] if history and history[-1].number >= slot else history
-    return (*kept, FlowSlot(slot, brokers))[-SLOTS:]
 
 
 def merge_flows(past: Flows, own: Flows, *, goes_on: bool) -> Flows:

@@ -24,14 +24,18 @@ def cluster_news(poll: Poll) -> tuple[list[Event], PollMemory]:
     down = known - poll.alive
     failing: dict[str, Failure] = {}
     for failure in poll.observation.failures:
-        failing.setdefault(_missing_part(failure), failure)
+        broker = failure.broker
+        part = failure.operation.value if broker is None else _figures_of(broker)
+        failing.setdefault(part, failure)
     # A broker that is down has its own event: no further one says that its figures are missing.
     reported = frozenset(
         part for part, f in failing.items() if part in memory.unavailable or f.broker not in down
     )
     events = _brokers(poll, memory, down)
     for part in sorted(reported - memory.unavailable):
-        events.append(_unavailable(poll, part, failing[part]))
+        answer, broker = failing[part].answer, failing[part].broker
+        why = "no answer" if "no answer" in answer else answer.partition(". ")[0]
+        events.append(_event(poll, f"{part} are missing: {why}", EventSeverity.WARNING, broker))
     silenced = {_figures_of(broker) for broker in down}
     for part in sorted(memory.unavailable - reported - silenced):
         events.append(_event(poll, f"{part} are back", EventSeverity.NEWS))
@@ -68,23 +72,8 @@ def flow_news(poll: Poll, before: Flows, now: Flows) -> list[Event]:
     return events
 
 
-def _missing_part(failure: Failure) -> str:
-    if failure.broker is None:
-        return failure.operation.value
-    return _figures_of(failure.broker)
-
-
 def _figures_of(broker: int) -> str:
     return f"figures of broker {broker}"
-
-
-def _unavailable(poll: Poll, part: str, failure: Failure) -> Event:
-    sentence = f"{part} are missing: {_shortened(failure.answer)}"
-    return _event(poll, sentence, EventSeverity.WARNING, failure.broker)
-
-
-def _shortened(answer: str) -> str:
-    return "no answer" if "no answer" in answer else answer.partition(". ")[0]
 
 
 def _event(poll: Poll, what: str, severity: int, broker: int | None = None) -> Event:

@@ -195,8 +195,9 @@ def fold_move(
     scene = Scene(state, step.adding, step.removing, leader, history, poll)
     lanes = next_lanes(scene, before.lanes, before.original)
     held = _held(memory.held, state, poll)
-    if held is not None:
-        _raise_alarm(lanes, state, held, poll)
+    stall = None if held is None else news.uncompleted_stall(state, held, poll)
+    if stall is not None:
+        lanes[stall.broker] = msgspec.structs.replace(lanes[stall.broker], stall=stall)
     phase = Phase.STALLED if listed and _any_stalled(lanes) else step.phase
     if phase.ended:
         sentence, severity = news.ENDINGS[phase]
@@ -260,14 +261,6 @@ def _held(clock: StillClock | None, state: PartitionState, poll: Poll) -> StillC
     return StillClock(poll.now_s) if clock is None else count_still(clock, poll.passed_s)
 
 
-def _raise_alarm(
-    lanes: dict[int, Lane], state: PartitionState, held: StillClock, poll: Poll
-) -> None:
-    stall = news.uncompleted_stall(state, held, poll)
-    if stall is not None:
-        lanes[stall.broker] = msgspec.structs.replace(lanes[stall.broker], stall=stall)
-
-
 def _any_stalled(lanes: dict[int, Lane]) -> bool:
     return any(
         lane.stall is not None and lane.stall.kind is StallKind.STALLED for lane in lanes.values()
@@ -300,7 +293,8 @@ def start_timeline(
     lanes = next_lanes(
         scene, extend_histories(continued.lanes, history) if continued else {}, original
     )
-    phase = _phase(state, before)
+    at_rest = Phase.SETTLED if before is None else Phase.DONE
+    phase = Phase.MOVING if state.reassigning else at_rest
     memory = before.memory if before is not None else None
     health = news.report_health(
         collector, state, poll.config(state.tp), memory.health if memory else None
@@ -341,12 +335,6 @@ def _mark(
     if before is None or before.phase is Phase.SETTLED:
         return row.mark(state, phase, lanes)
     return row.next_mark(before, state, phase, lanes)
-
-
-def _phase(state: PartitionState, before: Timeline | None) -> Phase:
-    if state.reassigning:
-        return Phase.MOVING
-    return Phase.SETTLED if before is None else Phase.DONE
 
 
 def _original(state: PartitionState, before: Timeline | None) -> tuple[tuple[int, ...], bool]:

@@ -119,7 +119,8 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
         form = {"grant_type": "client_credentials"}
         if self._scope:
             form["scope"] = self._scope
-        pair = ":".join(urllib.parse.quote(part, safe="") for part in self._pair())
+        parts = (self._id, self._secret.reveal())
+        pair = ":".join(urllib.parse.quote(part, safe="") for part in parts)
         return urllib.request.Request(  # noqa: S310 -- the scheme is checked with the settings
             self._url,
             data=urllib.parse.urlencode(form).encode("ascii"),
@@ -128,9 +129,6 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
                 "Accept": "application/json",
             },
         )
-
-    def _pair(self) -> tuple[str, str]:
-        return self._id, self._secret.reveal()
 
 
 def _json(data: bytes) -> object:

@@ -82,13 +82,10 @@ def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str
 def _options(text: str) -> dict[str, str] | None:
     options, at = {}, 0
     while found := _OPTION.match(text, at):
-        options[found[1]] = _unquoted(found[2])
-        at = found.end()
+        value, at = found[2], found.end()
+        quoted = value[0] in "\"'"
+        options[found[1]] = re.sub(r"\\(.)", r"\1", value[1:-1]) if quoted else value
     return options if not text[at:].strip() else None
-
-
-def _unquoted(value: str) -> str:
-    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
 StoreSettings = Mapping[str, tuple[str, str]]  # each setting's value, and the place where it is set
@@ -258,8 +255,9 @@ def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
 
 
 def _text(value: object, where: str, key: str, folder: Path) -> str:
+    secret = key in CANONICAL and PROPERTIES[CANONICAL[key]].kind is ValueKind.SECRET
     match value:
-        case bool() | int() | float() if _is_secret(key):  # YAML reads 0123 as 83 and yes as true
+        case bool() | int() | float() if secret:  # YAML reads 0123 as 83 and yes as true
             raise ConnectionProblem(where, key, "is not text", "Put it in quotes")
         case bool():
             return "true" if value else "false"
@@ -272,10 +270,6 @@ def _text(value: object, where: str, key: str, folder: Path) -> str:
         case _:
             problem = "expected text, or one of {file: PATH}, {env: NAME}, {command: LINE}"
             raise ConnectionProblem(where, key, problem)
-
-
-def _is_secret(name: str) -> bool:
-    return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is ValueKind.SECRET
 
 
 def _translated(given: Mapping[str, RawSetting]) -> dict[str, RawSetting]:

@@ -7,7 +7,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from kafka.net.selector import NetworkSelector
@@ -286,7 +286,7 @@ class Wire:
         random.shuffle(known)
         bootstrap = [b.node_id for b in self._pool.cluster.bootstrap_brokers()]
         if not (change and known):
-            known += [n for n in bootstrap if self._connected(n) or self._all_suspect(known)]
+            known += [n for n in bootstrap if self._connected(n) or all(map(self._suspect, known))]
         return sorted(known, key=lambda n: (self._suspect(n), not self._connected(n)))
 
     def _connected(self, node: NodeId) -> bool:
@@ -295,9 +295,6 @@ class Wire:
 
     def _suspect(self, node: NodeId) -> bool:
         return time.monotonic() - self._suspects.get(node, -_SUSPECT_S) < _SUSPECT_S
-
-    def _all_suspect(self, nodes: Collection[NodeId]) -> bool:
-        return all(self._suspect(n) for n in nodes)
 
     def _context(self, purpose: Purpose, node: NodeId) -> CallContext:
         at = self._pool.cluster.broker_metadata(node)
