@@ -29,10 +29,10 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PreviewBase
+from ktui.quantities import Rate
 from ktui.recording.segments import RunLine, from_wall_ms
 from ktui.speed.answer import HowLong, basis_text, span_text
 from ktui.speed.shown import SpeedShown, prior_of
-from ktui.units import Rate
 
 FLAT = Rate(50_000_000)
 """Checks used to say that each broker takes in 50 MB/s over all its copies, or its throttle."""

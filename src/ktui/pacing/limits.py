@@ -18,8 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ktui.pacing.situation import At, Demand, Place
-from ktui.quantities import as_bytes, as_count, as_size
-from ktui.units import Size, parse_quantity
+from ktui.quantities import Size, as_bytes, as_count, as_size, parse_quantity
 
 
 class Shape(enum.StrEnum):

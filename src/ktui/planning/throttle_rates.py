@@ -12,8 +12,7 @@ from typing import Literal
 import msgspec
 
 from ktui.planning.plan import join_all, join_named
-from ktui.quantities import as_rate
-from ktui.units import Rate, parse_quantity
+from ktui.quantities import Rate, as_rate, parse_quantity
 
 CANARY_PREFIX = "ktui-canary-"
 """What the names of topics begin with by which a run measures what producers feel."""

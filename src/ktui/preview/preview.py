@@ -43,7 +43,7 @@ from ktui.preview.facts import (
     summarise,
 )
 from ktui.preview.throttle_findings import GrowingPartitions, ThrottledRun, throttle_findings
-from ktui.quantities import as_bytes
+from ktui.quantities import Rate, as_bytes
 from ktui.speed.answer import HowLong
 from ktui.speed.capacity import Capacity, Case, Rates, with_present_rates
 from ktui.speed.least_time import least_time
@@ -55,7 +55,6 @@ from ktui.speed.simulate import (
     simulate_in_bundles,
     simulate_rest_of_run,
 )
-from ktui.units import Rate
 
 _SEVERITIES = (*Severity,)
 MOST_COMPARED = 500

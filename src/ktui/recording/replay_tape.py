@@ -14,6 +14,7 @@ from ktui.cluster.clock import SLOWEST, SPEEDS, PausableClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
+from ktui.quantities import Seconds, parse_clock, parse_moment, parse_quantity
 from ktui.recording.reading import (
     Damage,
     GoodLine,
@@ -34,7 +35,6 @@ from ktui.recording.segments import (
     to_ms,
     to_s,
 )
-from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
 
 __all__ = ["FASTEST", "SLOWEST", "ReplayClock"]
 

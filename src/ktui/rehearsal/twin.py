@@ -14,6 +14,7 @@ from ktui.cluster.settings import topic_resource
 from ktui.cluster.text import clean, simulated_id
 from ktui.inputfile import unknown_key
 from ktui.planning.plan import closest_names
+from ktui.quantities import Seconds, Share, Size, parse_quantity, parse_typed
 from ktui.simulated import layout
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs, rules_of
@@ -24,7 +25,6 @@ from ktui.simulated.twin.parts import rates_of
 from ktui.speed.answer import Span
 from ktui.speed.capacity import ASSUMED, OF_THROTTLE, THROTTLED
 from ktui.speed.copies import SENDING
-from ktui.units import Seconds, Share, Size, parse_quantity, parse_typed
 
 MOST_OF_THROTTLE = 1.1
 """The share on a fast twin: bytes come through a throttle in gulps of up to 11 s (Kafka's window),

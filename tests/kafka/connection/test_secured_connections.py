@@ -14,9 +14,8 @@ from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotAuthorize
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Permissions
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
-from ktui.kafka.capabilities import Capabilities
+from ktui.kafka.capabilities import Capabilities, Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import readiness

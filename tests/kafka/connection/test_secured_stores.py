@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.errors import AuthenticationFailed
+from ktui.kafka.capabilities import probe_confluent, probe_kafka_python
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.properties import ConnectionProblem
-from ktui.kafka.probe import probe_confluent, probe_kafka_python
 from ktui.lab.layout import Lab
 
 PASSWORD = "changeit"  # noqa: S105 -- of stores made here

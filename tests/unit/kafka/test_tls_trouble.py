@@ -16,10 +16,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, Unreachable
+from ktui.kafka.capabilities import probe_confluent
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.oauth import ClientCredentials
 from ktui.kafka.connection.properties import Secret
-from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.kafka.certificates import Authority
 

@@ -15,8 +15,8 @@ from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslHandshakeResponse
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, TimedOut, Unreachable
+from ktui.kafka.capabilities import probe_confluent
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
 from support.kafka.certificates import Authority
 

@@ -11,7 +11,7 @@ import msgspec
 import platformdirs
 
 from ktui.inputfile import FileProblem
-from ktui.units import Seconds, Size
+from ktui.quantities import Seconds, Size
 
 if TYPE_CHECKING:
     from ktui.recording.stored import Retention

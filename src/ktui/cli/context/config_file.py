@@ -13,7 +13,7 @@ from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.inputfile import unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
-from ktui.units import parse_quantity
+from ktui.quantities import parse_quantity
 from ktui.yamlfile import YamlFile, read_yaml
 
 _KEYS = ["contexts", "theme", "bell", "keys", "recordings"]

@@ -20,9 +20,14 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.permissions import Grant, Permissions
 from ktui.execution.forecast.run_progress import RunProgress
 from ktui.execution.host.catalog import LateRequest
-from ktui.kafka.capabilities import BrokerAbilities, NeededApi
+from ktui.kafka.capabilities import (
+    BrokerAbilities,
+    NeededApi,
+    Probe,
+    probe_confluent,
+    probe_kafka_python,
+)
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
 from ktui.lab.layout import VERSIONS
 from ktui.planning.check.findings import grant_command
 from ktui.planning.plan import join_all, join_named

@@ -24,7 +24,7 @@ from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.durable import find_place
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.planning.plan import closest_names, join_named, join_some, shortened
-from ktui.units import Seconds, parse_quantity
+from ktui.quantities import Seconds, parse_quantity
 
 if TYPE_CHECKING:
     from ktui.execution.run.run import Run

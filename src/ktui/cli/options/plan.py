@@ -16,7 +16,7 @@ from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
-from ktui.units import Rate, parse_typed
+from ktui.quantities import Rate, parse_typed
 
 OPTION = "--rate"
 

@@ -37,7 +37,7 @@ from ktui.planning.check.check import leave_out_internal
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.progress.memory import STALLED_AFTER_S
-from ktui.units import Rate, Seconds, parse_clock, parse_moment, parse_quantity
+from ktui.quantities import Rate, Seconds, parse_clock, parse_moment, parse_quantity
 
 OPTION = "--until"
 _FIX = "Give a time such as 15:00, or a date and time: 2026-11-21T15:00, 2026-11-21T15:00+01:00"

@@ -37,9 +37,8 @@ from ktui.pipeline.run.run import (
 from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
 from ktui.pipeline.what_if.play import read_grid
-from ktui.quantities import as_count
+from ktui.quantities import Seconds, as_count, parse_quantity
 from ktui.recording.segments import wall_ms
-from ktui.units import Seconds, parse_quantity
 
 derived_options = all_of(
     add_option(

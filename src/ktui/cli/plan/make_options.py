@@ -34,7 +34,7 @@ from ktui.planning.intents.registry import BOUND, COMMON, FIELDS, FLAG, SIZE, TO
 from ktui.planning.plan import Plan, join_named, join_some
 from ktui.preview.facts import steps_of
 from ktui.preview.preview import PlanPreview
-from ktui.units import Share, Size, parse_quantity
+from ktui.quantities import Share, Size, parse_quantity
 
 
 class CheckOptions(RunChoices, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel.foreign import CancelLog, ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.ownership import this_process
-from ktui.kafka.probe import Controllers
+from ktui.kafka.capabilities import Controllers
 from ktui.ops.reassign.runs import check_not_live
 from ktui.ops.reassign.tool import (
     CANCELLED,

@@ -32,7 +32,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem, Unreadable, expand_home
-from ktui.quantities import as_bytes, as_count
+from ktui.quantities import Size, as_bytes, as_count, parse_typed
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
 from ktui.recording.segments import wall_ms
@@ -49,7 +49,6 @@ from ktui.recording.stored import (
     stored_sessions,
     tidy,
 )
-from ktui.units import Size, parse_typed
 
 Sessions = Mapping[Path, tuple[StoredSegment, ...]]
 """The segments of each session, by the session's folder."""

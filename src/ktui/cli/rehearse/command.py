@@ -56,7 +56,7 @@ from ktui.pacing.limits import INTERNAL, OF_ONE_BROKER, Limits, limit_text
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.quantities import as_count
+from ktui.quantities import Rate, Share, Size, as_count, parse_typed
 from ktui.rehearsal.summary import Settings
 from ktui.rehearsal.twin import (
     FAULT_FORMS,
@@ -79,7 +79,6 @@ from ktui.rehearsal.twins import (
 )
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.file import FASTEST
-from ktui.units import Rate, Share, Size, parse_typed
 
 EVENT = "--event"
 

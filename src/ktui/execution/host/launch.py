@@ -34,7 +34,7 @@ from ktui.planning.check.findings import (
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PreviewBase, start_findings
-from ktui.units import Rate
+from ktui.quantities import Rate
 
 
 def rollback_plan(run: Run) -> Plan:

@@ -25,8 +25,7 @@ from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.sizing import is_local
 from ktui.pipeline.spark.probe import ProbeResult, probe
-from ktui.quantities import as_duration
-from ktui.units import Seconds, parse_quantity
+from ktui.quantities import Seconds, as_duration, parse_quantity
 
 STANDALONE = "spark://"
 YARN = "yarn"

@@ -31,8 +31,7 @@ from ktui.planning.intents.placing import Rule, Strategy, placement, rack_repair
 from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from ktui.planning.plan import LARGEST, join_all, join_named, join_some, shortened
-from ktui.quantities import as_bytes, as_count
-from ktui.units import Share, Size, parse_quantity
+from ktui.quantities import Share, Size, as_bytes, as_count, parse_quantity
 
 Values = Mapping[str, Any]
 _NUMBER = re.compile(r"[0-9]{1,10}")

@@ -9,14 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from ktui import units
 from ktui.captions import Caption, TourStep
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits
+from ktui.quantities import Rate, Seconds, Share, Size, parse_quantity
 from ktui.simulated.layout import VERSIONS, ClusterSpec, ScheduledEvent
-from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import KeyPath, YamlFile
 
 FASTEST = 100.0  # the cluster's seconds per real second; nobody can follow more
@@ -101,7 +100,7 @@ class FieldPlace:
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 
     def convert(self, value: Any, to: type[T]) -> T:
-        return self._file.convert(self._keys, value, to, hook=units.parse_quantity)
+        return self._file.convert(self._keys, value, to, hook=parse_quantity)
 
 
 class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -23,6 +23,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.inputfile import unknown_key
 from ktui.pacing.limits import Limits
+from ktui.quantities import Rate, Seconds, Share, Size
 from ktui.simulated import layout
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import MIB, OutsideEvent, ScheduledEvent, TopicSpec, TopicStart
@@ -46,7 +47,6 @@ from ktui.simulated.scenario.file import (
 from ktui.simulated.scenario.plan import plan_of, targets_of
 from ktui.simulated.scenario.topics import add_topics, topic_of
 from ktui.simulated.scenario.world import World, check_broker_settings, read_cluster, with_topics
-from ktui.units import Rate, Seconds, Share, Size
 from ktui.yamlfile import read_yaml
 
 FaultReader = Callable[[FieldPlace, Any, World], tuple[OutsideEvent, ...]]

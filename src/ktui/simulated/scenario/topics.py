@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
+from ktui.quantities import Rate, Share, Size
 from ktui.simulated.layout import GIB, USUAL_WEIGHT, BrokerSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import BrokerId, FieldPlace, TopicPart, TopicStartPart, as_text
 from ktui.simulated.scenario.world import World
-from ktui.units import Rate, Share, Size
 
 Q = TypeVar("Q", Size, Rate)
 Entry = tuple[FieldPlace, int, Any]

@@ -12,11 +12,11 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
 from ktui.cluster.settings import broker_resource
 from ktui.inputfile import unknown_key
 from ktui.planning.plan import topic_name_problem
+from ktui.quantities import Size
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs, rules_of
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
 from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
-from ktui.units import Size
 
 MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
 """The largest cluster that can still be watched as it is played."""
