@@ -22,7 +22,7 @@ LIGHT = {
     "status": (
         "cli cli.context cli.options cli.output cli.run cluster execution execution.engine "
         "execution.forecast execution.host execution.journal execution.run execution.time_left "
-        "insights ops pacing planning planning.check planning.read preview progress recording "
+        "ops pacing planning planning.check planning.read preview progress recording "
         "speed + click msgspec platformdirs"
     ),
 }
