@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -52,34 +52,18 @@ class Tables(Protocol):
 
 def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
     """Read rows of a table as records; only the columns that the record has are read."""
-    return list(stream_records(tables, table, kind, where))
-
-
-def stream_records(
-    tables: Tables,
-    table: str,
-    kind: type[R],
-    where: pc.Expression,
-    *,
-    only: Callable[[pa.RecordBatch], pa.Array] | None = None,
-) -> Iterator[R]:
-    """Read rows as `records` does, a batch at a time; `only` selects rows of a batch."""
     files = tables.dataset(table)
     if files is None:
-        return
-    named = {field.encode_name for field in msgspec.structs.fields(kind)}
-    columns = [name for name in files.schema.names if name in named]
+        return []
     rows = list[kind]  # type: ignore[valid-type]  # known when run
-    for batch in files.to_batches(columns=columns, filter=where):
-        chosen = batch if only is None else batch.filter(only(batch))
-        yield from msgspec.convert(_plain(chosen), rows)
+    batches = files.to_batches(columns=columns_of(files, kind), filter=where)
+    return [row for batch in batches for row in msgspec.convert(_plain(batch), rows)]
 
 
-def partition_names(batch: pa.RecordBatch) -> pa.Array:
-    """Return the key of each row's partition as one text: topic, number and topic id."""
-    number = pc.cast(batch["partition"], pa.string())
-    topic_id = pc.coalesce(batch["topic_id"], pa.scalar(""))
-    return pc.binary_join_element_wise(batch["topic"], number, topic_id, " ")
+def columns_of(files: Dataset, kind: type[msgspec.Struct]) -> list[str]:
+    """Return the columns that a record has, of those that a table's files have."""
+    named = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return [name for name in files.schema.names if name in named]
 
 
 def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set[str]:
@@ -120,14 +104,17 @@ GROUP BY t ORDER BY t
 
 def queried(
     sources: Mapping[str, pa.Table | pa.RecordBatchReader], sql: str, of: object = None
-) -> list[dict[str, Any]]:
-    """Return the rows of a query of DuckDB on Arrow's data; `of` are its named parameters."""
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a query of DuckDB on Arrow's data; `of` are its named parameters."""
     with duckdb.connect(config={"python_enable_replacements": False}) as connection:
         connection.execute("SET temp_directory = $place", {"place": tempfile.gettempdir()})
         for name, source in sources.items():
             connection.register(name, source)
-        rows: list[dict[str, Any]] = connection.sql(sql, params=of).to_arrow_table().to_pylist()
-        return rows
+        for batch in connection.sql(sql, params=of).to_arrow_reader(_AT_ONCE):
+            yield from batch.to_pylist()
+
+
+_AT_ONCE = 10_000  # the most rows that are Python objects at one time
 
 
 def _plain(batch: pa.RecordBatch) -> Sequence[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -24,7 +25,6 @@ from ktui.pipeline.lake.records import (
     LimitsSince,
     Mark,
     MoveRecord,
-    Partition,
     PartitionRow,
     PollRecord,
     RateRecord,
@@ -34,7 +34,6 @@ from ktui.pipeline.lake.records import (
     Span,
     WhatIf,
     by_key,
-    cause_in,
     cause_of,
     cause_window,
     length,
@@ -47,16 +46,16 @@ from ktui.pipeline.report.lake import (
     Subject,
     Tables,
     broker_marks,
+    columns_of,
     counts_by_poll,
     decoded,
     idle_spans,
-    partition_names,
     queried,
     recording_gaps,
     records,
     run_marks,
-    stream_records,
 )
+from ktui.progress.timeline import Cause
 
 MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)
@@ -208,10 +207,15 @@ def run_forecasts(tables: Tables, subject: Subject) -> Sequence[ForecastRecord]:
         "caught_up": _COPIES.empty_table(),  # runs need none
     }
     found = queried(sources, f"{FORECASTS_WITH_TRUTH} ORDER BY run_id, t, session, seq")
-    return msgspec.convert(found, list[ForecastRecord])
+    return msgspec.convert([*found], list[ForecastRecord])
 
 
-_Stalls = Mapping[Partition, Sequence[Interval]]
+_TELLING = """
+SELECT number, samples.*
+FROM samples JOIN stalls ON samples.topic = stalls.topic AND samples.partition = stalls.partition
+  AND coalesce(samples.topic_id, '') = stalls.topic_id AND t >= since AND t < until
+ORDER BY number, t
+"""
 
 
 def judged_stalls(
@@ -219,51 +223,29 @@ def judged_stalls(
 ) -> list[JudgedStall]:
     """Return all stalls with their causes, the longest first; the intervals do not overlap."""
     found = sorted(stalls(intervals), key=lambda one: (one.began, one.key))
-    if not found:
-        return []
-    by_partition = by_key(found, lambda stall: stall.key)
-    telling = _telling_samples(tables, by_partition, samples & _times(found))
-    judged = [
-        JudgedStall(stall, *cause_of(telling.get((stall.key, stall.began), ()))) for stall in found
-    ]
-    return sorted(judged, key=lambda one: one.stall.began - one.stall.ended)
-
-
-def _times(found: Sequence[Interval]) -> pc.Expression:
-    windows = [cause_window(stall) for stall in found]
-    t = pc.field("t")
-    return (t >= min(first for first, _ in windows)) & (t < max(end for _, end in windows))
-
-
-def _telling_samples(
-    tables: Tables, by_partition: _Stalls, samples: pc.Expression
-) -> Mapping[tuple[Partition, int], list[Sample]]:
-    keys = list(by_partition)
-    names = pa.array([f"{key.topic} {key.partition} {key.topic_id}" for key in keys], pa.string())
-
-    def within(batch: pa.RecordBatch) -> pa.Array:
-        places = pc.index_in(partition_names(batch), value_set=names).to_pylist()
-        times = batch["t"].to_pylist()
-        shown = [
-            place is not None and _stall_at(by_partition[keys[place]], t) is not None
-            for place, t in zip(places, times, strict=True)
+    files = tables.dataset("samples")
+    causes: dict[int, tuple[Cause, str]] = {}
+    if found and files is not None:
+        windows = [(number, one.key, *cause_window(one)) for number, one in enumerate(found)]
+        asked = [
+            {"number": number, **msgspec.structs.asdict(key), "since": since, "until": until}
+            for number, key, since, until in windows
         ]
-        return pa.array(shown, pa.bool_())
-
-    found: defaultdict[tuple[Partition, int], dict[object, Sample]] = defaultdict(dict)
-    for sample in stream_records(tables, "samples", Sample, samples, only=within):
-        stall = _stall_at(by_partition[sample.key], sample.t)
-        if stall is not None:
-            found[sample.key, stall.began].setdefault(cause_in(sample), sample)
-    return {key: sorted(of.values(), key=lambda sample: sample.t) for key, of in found.items()}
-
-
-def _stall_at(stalls_: Sequence[Interval], t: int) -> Interval | None:
-    place = bisect_right(stalls_, t, key=lambda one: one.began) - 1
-    if place < 0:
-        return None
-    first, end = cause_window(stalls_[place])
-    return stalls_[place] if first <= t < end else None
+        t = pc.field("t")
+        at_most = (t >= min(since for *_, since, _ in windows)) & (
+            t < max(until for *_, until in windows)
+        )
+        read = files.scanner(columns=columns_of(files, Sample), filter=samples & at_most)
+        rows = queried(
+            {"samples": read.to_reader(), "stalls": pa.Table.from_pylist(asked)}, _TELLING
+        )
+        for number, telling in groupby(rows, itemgetter("number")):
+            causes[number] = cause_of(msgspec.convert(row, Sample) for row in telling)
+    judged = (
+        JudgedStall(one, *causes.get(number, (Cause.UNKNOWN, "")))
+        for number, one in enumerate(found)
+    )
+    return sorted(judged, key=lambda one: one.stall.began - one.stall.ended)
 
 
 _POINTS = 400  # the approximate number of samples to read for a move
