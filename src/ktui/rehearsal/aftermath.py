@@ -92,7 +92,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, carried out on one twin."""
 
-    entries: tuple[JournalEntry, ...]  # the journal of the run
+    entries: tuple[JournalEntry, ...] = ()  # the journal of the run
     began: datetime
     lasted_s: float  # to the end of the run, or to the last progress at a standstill
     ended_by: EndedBy

@@ -65,15 +65,14 @@ async def play(
         recorder.begin(spec.name)
     journal.append(rehearsal.first)
     run = Run(rehearsal.name).fold(journal.entries)
-    epochs = leader_epochs(cluster, run.tracks)
-    began, began_s = clock.now(), clock.monotonic()
     observer = Observer(ports.reader, clock)
     source: ObservationSource = observer
     if recorder is not None:
         source = RecordingSource(observer, recorder)
-    stage = FaultStage(source, cluster, run, rehearsal.faults, lambda: engine.timelines)
+    scene = _Scene(cluster, run, source, rehearsal.faults, lambda: engine.timelines)
+    stage = scene.stage
     foresight = Foresight(stage, cluster)
-    watch = _Watch(stage, clock)
+    watch = _Watch(stage)
     engine = Engine(
         run,
         journal,
@@ -87,35 +86,63 @@ async def play(
     )
     try:
         await engine.execute(msgspec.structs.replace(_OWNER, until=rehearsal.until))
-        ended_s = stage.last_headway_s if watch.gave_up else clock.monotonic()
+        lasted_s = stage.last_headway_s if watch.gave_up else stage.now_s
         await stage.outlast_faults()
     finally:
         await observer.aclose()
-    return Played(
-        entries=tuple(journal.entries),
-        began=began,
-        lasted_s=ended_s - began_s,
-        ended_by=_ended_by(run, gave_up=watch.gave_up),
-        why=run.left or "",
-        leader_epoch_bumps=epoch_bumps(epochs, leader_epochs(cluster, run.tracks)),
-        peaks=stage.peaks,
-        stalls=stage.stalls,
-        hits=stage.hits,
-        missed=stage.missed,
-    )
+    played = scene.played(run.left or "", lasted_s, gave_up=watch.gave_up)
+    return msgspec.structs.replace(played, entries=tuple(journal.entries))
+
+
+class _Scene:
+    """A run that is carried out on a twin, and what it began with."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        run: Run,
+        source: ObservationSource,
+        faults: Iterable[Fault],
+        timelines: Callable[[], Mapping[TopicPartition, Timeline]],
+    ) -> None:
+        self.run = run
+        self.stage = FaultStage(source, cluster, run, faults, timelines)
+        self._cluster = cluster
+        self._began = cluster.clock.now()
+        self._epochs = self._leader_epochs()
+
+    def played(self, why: str, lasted_s: float, *, gave_up: bool = False) -> Played:
+        """What came of it up to now, without its journal."""
+        left = EndedBy.STANDSTILL if gave_up else EndedBy.LEFT
+        epochs = self._leader_epochs().items()
+        return Played(
+            began=self._began,
+            lasted_s=lasted_s,
+            ended_by=EndedBy.RUN if self.run.ended else left,
+            why=why,
+            leader_epoch_bumps=sum(epoch - self._epochs.get(tp, 0) for tp, epoch in epochs),
+            peaks=self.stage.peaks,
+            stalls=self.stage.stalls,
+            hits=self.stage.hits,
+            missed=self.stage.missed,
+        )
+
+    def _leader_epochs(self) -> Mapping[TopicPartition, int]:
+        known = ((tp, self._cluster.controller.get(tp)) for tp in self.run.tracks)
+        return {tp: found.leader_epoch for tp, found in known if found is not None}
 
 
 class _Watch:
     """Leaves a run that stands still."""
 
-    def __init__(self, stage: FaultStage, clock: Clock) -> None:
-        self._stage, self._clock = stage, clock
+    def __init__(self, stage: FaultStage) -> None:
+        self._stage = stage
         self.gave_up = False
 
     def why_leave(self, run: Run, seen: Observation | None) -> str | None:
         if (paused := when_paused(run, seen)) is not None:
             return paused
-        still_s = self._clock.monotonic() - self._stage.last_headway_s
+        still_s = self._stage.now_s - self._stage.last_headway_s
         most_s = run.options.stall_timeout_s + STANDSTILL_S
         if self._stage.awaits_faults or still_s < most_s:
             return None
@@ -127,47 +154,9 @@ def _nobody(_entries: Iterable[JournalEntry]) -> None:
     """Take entries, and do nothing."""
 
 
-def leader_epochs(
-    cluster: SimulatedCluster, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """Return the leader epoch of each partition that exists."""
-    known = ((tp, cluster.controller.get(tp)) for tp in partitions)
-    return {tp: found.leader_epoch for tp, found in known if found is not None}
-
-
-def epoch_bumps(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> int:
-    """Count the leader epochs that have begun, over all partitions."""
-    return sum(epoch - before.get(tp, 0) for tp, epoch in after.items())
-
-
-def _ended_by(run: Run, *, gave_up: bool) -> EndedBy:
-    if run.ended:
-        return EndedBy.RUN
-    return EndedBy.STANDSTILL if gave_up else EndedBy.LEFT
-
-
 GOES_ON = "the run goes on"
 _NOT_BEGUN = "the run has not begun yet. Try again in a moment"
 _OVER = "the rehearsal is over, and nothing that happens now counts. Play it again"
-
-
-class _End(msgspec.Struct, frozen=True, kw_only=True):
-    """How the engine has left the run."""
-
-    at: datetime
-    lasted_s: float
-    ended_by: EndedBy
-    why: str
-    leader_epoch_bumps: int
-
-
-class _Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """The run under way, and what it began with."""
-
-    run: Run
-    stage: FaultStage
-    began: datetime
-    epochs: Mapping[TopicPartition, int]
 
 
 class LiveRehearsal:
@@ -176,7 +165,7 @@ class LiveRehearsal:
     def __init__(self, rehearsal: Rehearsal, cluster: SimulatedCluster) -> None:
         self._rehearsal, self._cluster = rehearsal, cluster
         self._scene: _Scene | None = None
-        self._end: _End | None = None
+        self._end: tuple[datetime, Played] | None = None  # as of when its engine left the run
         self.outcome = ""  # in a few words; empty while it goes on
         self.until = rehearsal.until  # the latest; None to carry the run on to its end
 
@@ -189,24 +178,19 @@ class LiveRehearsal:
         """For the engine of a run: that of the rehearsal is watched, once."""
         if self._scene is not None or run.name != self._rehearsal.name:
             return source
-        stage = FaultStage(source, self._cluster, run, self._rehearsal.faults, timelines)
-        self._scene = _Scene(
-            run=run,
-            stage=stage,
-            began=self._cluster.clock.now(),
-            epochs=leader_epochs(self._cluster, run.tracks),
-        )
-        return stage
+        self._scene = _Scene(self._cluster, run, source, self._rehearsal.faults, timelines)
+        return self._scene.stage
 
     async def end(self, run: Run) -> None:
         """Wait for what is still to be seen of the faults."""
         scene = self._scene
         if scene is None or not self.watches(run):
             return
-        self._end = self._as_of_now(scene, run.left or "")
+        ended = scene.played(run.left or "", scene.stage.now_s)
+        self._end = self._cluster.clock.now(), ended
         await scene.stage.outlast_faults()
         done = f"{run.counts[State.DONE]:,} of {len(run.tracks):,} at target"
-        self.outcome = f"Over after {as_duration(self._end.lasted_s)}, {done}"
+        self.outcome = f"Over after {as_duration(ended.lasted_s)}, {done}"
 
     def watches(self, run: Run) -> bool:
         return self._scene is not None and run is self._scene.run
@@ -239,26 +223,15 @@ class LiveRehearsal:
         scene = self._scene
         if scene is None:
             return None
-        end = self._end or self._as_of_now(scene, GOES_ON)
-        return Played(
-            entries=tuple(entry for entry in entries if entry.at <= end.at),
-            began=scene.began,
-            lasted_s=end.lasted_s,
-            ended_by=end.ended_by,
-            why=end.why,
-            leader_epoch_bumps=end.leader_epoch_bumps,
-            peaks=scene.stage.peaks,
-            stalls=scene.stage.stalls,
-            hits=scene.stage.hits,
-            missed=scene.stage.missed if self._end is not None else (),
-        )
-
-    def _as_of_now(self, scene: _Scene, why: str) -> _End:
-        epochs = leader_epochs(self._cluster, scene.run.tracks)
-        return _End(
-            at=self._cluster.clock.now(),
-            lasted_s=scene.stage.now_s,
-            ended_by=EndedBy.RUN if scene.run.ended else EndedBy.LEFT,
-            why=why,
-            leader_epoch_bumps=epoch_bumps(scene.epochs, epochs),
+        now = scene.played(GOES_ON, scene.stage.now_s)
+        if self._end is None:
+            return msgspec.structs.replace(now, entries=tuple(entries), missed=())
+        at, ended = self._end
+        return msgspec.structs.replace(
+            ended,
+            entries=tuple(entry for entry in entries if entry.at <= at),
+            peaks=now.peaks,
+            stalls=now.stalls,
+            hits=now.hits,
+            missed=now.missed,
         )

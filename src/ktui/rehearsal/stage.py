@@ -86,7 +86,7 @@ class FaultStage(SourceWrapper):
         self._open: dict[_StallKey, int] = {}  # the number of the last of a kind, cause and broker
         self._least_left: tuple[int, int] | None = None  # partitions and bytes, at most progress
         self._began_s = cluster.clock.monotonic()
-        self._last_headway_s = self._began_s
+        self.last_headway_s = 0.0  # when less was left than ever before, from the start
         self._last_act_s = 0.0  # of a fault's scheduled acts, from the start
         self._measured = cluster.now_s, dict(cluster.replication.copied_into)
         for fault in self._by_time:
@@ -135,11 +135,6 @@ class FaultStage(SourceWrapper):
     @property
     def missed(self) -> tuple[str, ...]:
         return tuple(fault.text for fault in (*self._by_share, *self._by_time))
-
-    @property
-    def last_headway_s(self) -> float:
-        """When, by the clock, less was left than ever before."""
-        return self._last_headway_s
 
     @property
     def awaits_faults(self) -> bool:
@@ -263,7 +258,7 @@ class FaultStage(SourceWrapper):
             noticeable = run.copies.whole * _NOTICEABLE
             if partitions >= best[0] and copied > best[1] - max(1.0, noticeable):
                 return
-        self._last_headway_s = self._cluster.clock.monotonic()
+        self.last_headway_s = self.now_s
         before = best or (partitions, copied)
         self._least_left = min(before[0], partitions), min(before[1], copied)
 
