@@ -75,7 +75,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: SnapshotInfo | None = None  # None for a cluster that somebody made up
 
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
+V = TypeVar("V")
 CountField = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 HalfAt = Annotated[float, msgspec.Meta(ge=0, le=1_000)]
@@ -99,25 +100,45 @@ class FieldPlace:
         name = clean(".".join(map(str, self._keys)))
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 
-    def convert(self, value: Any, to: type[T]) -> T:
+    def convert(self, value: Any, to: type[V]) -> V:
         return self._file.convert(self._keys, value, to, hook=parse_quantity)
 
 
-class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A section of a file. Keys are in kebab-case, and unknown keys are errors."""
+def _key(field: str) -> str:
+    return field.removesuffix("_s").replace("_", "-")
+
+
+class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=_key):
+    """A section of a file. Its fields are named as those of the record that it becomes.
+
+    Keys are in kebab-case, without the unit of seconds, and unknown keys are errors.
+    """
+
+
+def record_of(kind: type[T], part: ScenarioSection, **more: Any) -> T:
+    """Return the record with the fields of a section, as far as they are set, and with `more`."""
+    found = {name: _plain(getattr(part, name, None)) for name in kind.__struct_fields__}
+    return kind(**{name: value for name, value in found.items() if value is not None} | more)
+
+
+def _plain(value: Any) -> Any:
+    """Return a quantity as a number."""
+    if isinstance(value, Rate | Seconds | Share):
+        return float(value)
+    return int(value) if isinstance(value, Size) else value
 
 
 class MachinePart(ScenarioSection, frozen=True, kw_only=True):
     """What a broker's machine can do."""
 
-    network_in: Rate | None = None
-    network_out: Rate | None = None
+    net_in: Rate | None = msgspec.field(name="network-in", default=None)
+    net_out: Rate | None = msgspec.field(name="network-out", default=None)
     disk_write: Rate | None = None
     copy_in: Rate | None = None
     copy_half_at: HalfAt | None = None
     copy_most_at: CountField | None = None
     throttle_share: ThrottleShare | None = None
-    disk: Size | None = None
+    disk_bytes: Size | None = msgspec.field(name="disk", default=None)
 
 
 class BrokerPart(MachinePart, frozen=True, kw_only=True):
@@ -133,7 +154,7 @@ class TidePart(ScenarioSection, frozen=True, kw_only=True):
     """The rise and fall of traffic."""
 
     swing: Share = Share(0)
-    period: Seconds = Seconds(3_600)
+    period_s: Seconds = Seconds(3_600)
     noise: Share = Share(0)
 
 
@@ -145,13 +166,13 @@ class ClusterPart(MachinePart, frozen=True, kw_only=True):
     version: str | float = VERSIONS[-1]
     name: str = "simulated"
     tide: TidePart = TidePart()
-    session_timeout: Seconds = Seconds(9)
-    replica_lag_time: Seconds = Seconds(30)
-    startup: Seconds = Seconds(5)
-    copy_start: Seconds = Seconds(0)
-    metadata_lag: Seconds = Seconds(0.1)
+    session_timeout_s: Seconds = Seconds(9)
+    lag_time_max_s: Seconds = msgspec.field(name="replica-lag-time", default=Seconds(30))
+    startup_s: Seconds = Seconds(5)
+    copy_start_s: Seconds = Seconds(0)
+    metadata_lag_s: Seconds = Seconds(0.1)
     auto_leader_rebalance: bool = True
-    rebalance_interval: Seconds = Seconds(300)
+    rebalance_interval_s: Seconds = Seconds(300)
     configs: dict[str, Text] = {}
 
 
@@ -205,7 +226,7 @@ class TargetsPart(ScenarioSection, frozen=True, kw_only=True):
 class PlanPart(TargetsPart, frozen=True, kw_only=True):
     """The plan of a scenario."""
 
-    start: Seconds = Seconds(5)
+    start_s: Seconds = Seconds(5)
     throttle: Rate | None = None
     limits: dict[str, Any] = {}
 
@@ -214,7 +235,7 @@ class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
     """One caption: what it says, and either a time or a moment."""
 
     say: str
-    at: Seconds | None = None
+    at_s: Seconds | None = None
     when: str | None = None
 
 
@@ -223,17 +244,12 @@ class TourPart(ScenarioSection, frozen=True, kw_only=True):
 
     say: str
     press: list[str] = []
-    hold: Seconds = Seconds(8)
+    hold_s: Seconds = Seconds(8)
     when: str | None = None
     speed: Speed | None = None
 
 
-class RatesPart(
-    ScenarioSection,
-    frozen=True,
-    kw_only=True,
-    rename={"source": "from", "half_at": "half-at", "most_at": "most-at"},
-):
+class RatesPart(ScenarioSection, frozen=True, kw_only=True):
     """The rates of a snapshot."""
 
     slow: Rate
@@ -242,7 +258,7 @@ class RatesPart(
     half_at: HalfAt = 0.0
     most_at: CountField | None = None
     throttled: ThrottleShare = 1.0
-    source: RatesFrom
+    source: RatesFrom = msgspec.field(name="from")
 
 
 class SnapshotPart(ScenarioSection, frozen=True, kw_only=True):
@@ -259,7 +275,7 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     title: Title
     about: str = ""
     speed: Speed = 1.0
-    opens_at: Seconds = Seconds(0)
+    opens_at_s: Seconds = Seconds(0)
     cluster: dict[str, Any] = {}
     topics: dict[str | int, Any] = {}
     captions: list[dict[str, Any]] = []

@@ -43,6 +43,7 @@ from ktui.simulated.scenario.file import (
     TopicPart,
     TourPart,
     as_text,
+    record_of,
 )
 from ktui.simulated.scenario.plan import plan_of, targets_of
 from ktui.simulated.scenario.topics import add_topics, topic_of
@@ -292,11 +293,11 @@ def read_captions(place: FieldPlace, values: Sequence[dict[str, Any]]) -> tuple[
 
 def _caption(place: FieldPlace, value: dict[str, Any]) -> Caption:
     part = place.convert(value, CaptionPart)
-    if (part.at is None) is (part.when is None):
-        both = "" if part.at is None else "; both are set"
+    if (part.at_s is None) is (part.when is None):
+        both = "" if part.at_s is None else "; both are set"
         raise place.problem(f"expected either 'at', a time, or 'when', a moment{both}")
-    at_s = None if part.at is None else float(part.at)
-    return Caption(say=_say(place.at("say"), part.say), at_s=at_s, when=_moment(place, part.when))
+    say, when = _say(place.at("say"), part.say), _moment(place, part.when)
+    return record_of(Caption, part, say=say, when=when)
 
 
 def _step(place: FieldPlace, value: dict[str, Any]) -> TourStep:
@@ -306,13 +307,8 @@ def _step(place: FieldPlace, value: dict[str, Any]) -> TourStep:
             raise place.at("press", index).problem(
                 f"expected one character, or one of {', '.join(sorted(KEY_NAMES))}"
             )
-    return TourStep(
-        say=_say(place.at("say"), part.say),
-        press=tuple(part.press),
-        hold_s=float(part.hold),
-        when=_moment(place, part.when),
-        speed=part.speed,
-    )
+    say, when = _say(place.at("say"), part.say), _moment(place, part.when)
+    return record_of(TourStep, part, say=say, press=tuple(part.press), when=when)
 
 
 def _say(place: FieldPlace, text: str) -> str:
@@ -351,7 +347,7 @@ def load_scenario(path: Path) -> Scenario:
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")
-    if part.opens_at > MOST_AHEAD_S:
+    if part.opens_at_s > MOST_AHEAD_S:
         raise root.at("opens-at").problem(f"expected at most {MOST_AHEAD_S:,.0f} seconds")
     cluster = read_cluster(root.at("cluster"), part.cluster)
     world = World(cluster)
@@ -361,15 +357,15 @@ def load_scenario(path: Path) -> Scenario:
     plan, limits = None, Limits()
     if part.plan is not None:
         plan, limits = plan_of(root.at("plan"), part.plan, world)
-    return Scenario(
+    return record_of(
+        Scenario,
+        part,
         title=clean(part.title),
         about=clean(" ".join(part.about.split())),
         spec=spec,
         faults=read_faults(root.at("faults"), part.faults, world),
         plan=plan,
         limits=limits,
-        speed=part.speed,
-        opens_at_s=float(part.opens_at),
         captions=read_captions(root.at("captions"), part.captions),
         tour=tuple(_step(root.at("tour", index), each) for index, each in enumerate(part.tour)),
         snapshot=None if part.snapshot is None else _snapshot(root.at("snapshot"), part.snapshot),
@@ -383,19 +379,8 @@ def _snapshot(place: FieldPlace, value: dict[str, Any]) -> SnapshotInfo:
         raise place.at("rates").problem(
             "expected at least 1 byte a second, and slow <= usual <= fast"
         )
-    return SnapshotInfo(
-        cluster=clean(part.cluster),
-        taken=part.taken,
-        rates=SnapshotRates(
-            slow=float(rates.slow),
-            usual=float(rates.usual),
-            fast=float(rates.fast),
-            half_at=rates.half_at,
-            most_at=rates.most_at,
-            throttled=rates.throttled,
-            source=rates.source,
-        ),
-    )
+    found = record_of(SnapshotRates, rates)
+    return record_of(SnapshotInfo, part, cluster=clean(part.cluster), rates=found)
 
 
 def shipped_names() -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ktui.planning.intents.made_plan import CannotMake, Wishes, left_lines
 from ktui.planning.intents.shares import fill
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated.layout import ClusterSpec
-from ktui.simulated.scenario.file import FieldPlace, PlanPart, ScenarioPlan, TargetsPart
+from ktui.simulated.scenario.file import FieldPlace, PlanPart, ScenarioPlan, TargetsPart, record_of
 from ktui.simulated.scenario.topics import in_sync, names_of
 from ktui.simulated.scenario.world import World
 
@@ -39,9 +39,7 @@ def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[Sce
     part = place.convert(value, PlanPart)
     if part.throttle is not None and part.throttle < 1:
         raise place.at("throttle").problem("expected at least 1 byte a second")
-    targets = targets_of(place, part, world)
-    throttle = None if part.throttle is None else float(part.throttle)
-    plan = ScenarioPlan(targets=targets, start_s=float(part.start), throttle=throttle)
+    plan = record_of(ScenarioPlan, part, targets=targets_of(place, part, world))
     return plan, _limits(place.at("limits"), part.limits)
 
 

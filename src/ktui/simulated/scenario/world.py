@@ -12,11 +12,17 @@ from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict
 from ktui.cluster.settings import broker_resource
 from ktui.inputfile import unknown_key
 from ktui.planning.plan import topic_name_problem
-from ktui.quantities import Size
 from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs, rules_of
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
-from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
+from ktui.simulated.scenario.file import (
+    BrokerPart,
+    ClusterPart,
+    FieldPlace,
+    MachinePart,
+    as_text,
+    record_of,
+)
 
 MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
 """The largest cluster that can still be watched as it is played."""
@@ -138,16 +144,6 @@ _KEYS_OF_SETTINGS = {
     schema.REBALANCE_INTERVAL: "rebalance-interval",
     schema.LAG_TIME: "replica-lag-time",
 }
-_MACHINE = {
-    "network_in": "net_in",
-    "network_out": "net_out",
-    "disk_write": "disk_write",
-    "copy_in": "copy_in",
-    "copy_half_at": "copy_half_at",
-    "copy_most_at": "copy_most_at",
-    "throttle_share": "throttle_share",
-    "disk": "disk_bytes",
-}  # capacities of a machine: from the key in the file to the field of `BrokerSpec`
 
 
 def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
@@ -156,23 +152,16 @@ def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
     version = str(part.version)
     if version not in VERSIONS:
         raise place.at("version").problem(f"expected one of {', '.join(VERSIONS)}, got {version}")
-    tide = part.tide
-    if not tide.period:
+    if not part.tide.period_s:
         raise place.at("tide", "period").problem("expected more than 0 s")
-    if not part.rebalance_interval:
+    if not part.rebalance_interval_s:
         raise place.at("rebalance-interval").problem("expected more than 0 s")
-    return ClusterSpec(
+    return record_of(
+        ClusterSpec,
+        part,
         brokers=_brokers(place, part),
         version=version,
-        name=part.name,
-        tide=Tide(float(tide.swing), float(tide.period), float(tide.noise)),
-        session_timeout_s=float(part.session_timeout),
-        lag_time_max_s=float(part.replica_lag_time),
-        startup_s=float(part.startup),
-        copy_start_s=float(part.copy_start),
-        metadata_lag_s=float(part.metadata_lag),
-        auto_leader_rebalance=part.auto_leader_rebalance,
-        rebalance_interval_s=float(part.rebalance_interval),
+        tide=record_of(Tide, part.tide),
         broker_configs=_settings(place.at("configs"), part),
     )
 
@@ -235,12 +224,15 @@ def _listed(place: FieldPlace, values: list[Any]) -> list[BrokerPart]:
 def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
     """Fill in a broker's missing fields; brokers without a rack get the cluster's in turn."""
     rack = shared.racks[turn % len(shared.racks)] if shared.racks else None
-    known: dict[str, Any] = {}
-    for key, name in _MACHINE.items():
-        value = getattr(own, key) if getattr(own, key) is not None else getattr(shared, key)
-        if value is not None and value <= 0 and key != "copy_half_at":
-            raise place.problem(f"{key.replace('_', '-')} of broker {own.id}: expected more than 0")
+    machine: dict[str, Any] = {}
+    for name, key in zip(
+        MachinePart.__struct_fields__, MachinePart.__struct_encode_fields__, strict=True
+    ):
+        value = getattr(shared if getattr(own, name) is None else own, name)
+        if value is not None and value <= 0 and name != "copy_half_at":
+            raise place.problem(f"{key} of broker {own.id}: expected more than 0")
         if value is not None:
-            known[name] = int(value) if isinstance(value, Size) else float(value)
+            machine[name] = value
+    own = msgspec.structs.replace(own, rack=own.rack or rack, **machine)
     configs = {key: as_text(value) for key, value in own.configs.items()}
-    return BrokerSpec(id=own.id, rack=own.rack or rack, down=own.down, configs=configs, **known)
+    return record_of(BrokerSpec, own, configs=configs)
