@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
@@ -82,6 +83,23 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def size(self, partition: int) -> int:
         return self.sizes[partition] if self.sizes else self.bytes_each
+
+    def in_sync(self, partition: int, down: Collection[int]) -> Brokers:
+        """Return the replicas that are in sync at the start, with these brokers down."""
+        replicas = self.replicas[partition]
+        up = tuple(broker for broker in replicas if broker not in down) if down else replicas
+        return self.start.isr.get(partition, up)
+
+    def held(self, down: Collection[int]) -> Counter[int]:
+        """Return the bytes on each broker at the start, with these brokers down."""
+        held: Counter[int] = Counter()
+        for partition in range(len(self.replicas)):
+            size = self.size(partition)
+            for broker in self.in_sync(partition, down):
+                held[broker] += size
+        for replica, copied in self.start.held.items():
+            held[replica.broker] += copied
+        return held
 
     def weight(self, partition: int) -> int:
         return self.weights[partition] if partition < len(self.weights) else USUAL_WEIGHT

@@ -26,6 +26,7 @@ from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.sql import DuckLake
 from ktui.pipeline.tables.patch import Shared, derived_tables
+from ktui.pipeline.tables.runs import run_folds
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
 from support.simulated.observations import START, a_move, an_observation
@@ -76,7 +77,7 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
         (schemas.RUN_EVENTS, events),
         (schemas.QUARANTINE, of("quarantine")),
     )
-    shared = Shared.of_events(samples, events)
+    shared = Shared(samples, run_folds(events))
     derived = ((table, rows) for table, rows, _ in derived_tables(samples, events, shared))
     found = {}
     for table, rows in (*settled, *derived):

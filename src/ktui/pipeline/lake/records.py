@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from ktui.cluster.settings import FETCH_BYTES
+from ktui.planning.throttle_rates import BrokerRate
 from ktui.progress.memory import STALLED_AFTER_S
 from ktui.progress.timeline import Cause
 
@@ -67,26 +68,23 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     rate_changes: int | None = None
 
 
-class BrokerRateRecord(msgspec.Struct, frozen=True, gc=False):
-    """The rate into a single broker, in bytes a second; None for no limit."""
-
-    broker: int
-    bytes_s: int | None = None
-
-
-class RateRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of `rates`: the rates in force from `t` on."""
+class RateRecord(msgspec.Struct, kw_only=True):
+    """A row of `rates`: the rates in force from one event on; times in ms."""
 
     entry: int
     t: int
     kind: str
-    bytes_s: int | None = None
-    brokers: tuple[BrokerRateRecord, ...] = ()
+    bytes_s: int | None = None  # into each broker that is not in `brokers`; None for no throttle
+    brokers: tuple[BrokerRate, ...] = ()
     chosen_by: str | None = None
     in_flight_ms: int = 0
     objective: str | None = None
-    figure: float | None = None
-    reason: str | None = None
+    figure: float | None = None  # of the last window, of `rate_held`; None without
+    reason: str | None = None  # why an event `rate_held` has no figure
+    windows: int | None = None
+    kept: int | None = None
+    ends_at_t: int | None = None  # the end that an event `rate_chosen` expects
+    late: bool | None = None
 
     @property
     def highest(self) -> int | None:
@@ -322,8 +320,9 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 STALLED, IN_SYNC = "stalled", "in sync"
-HELD_AFTER_MS = int(STALLED_AFTER_S * 1000)
-"""A move is expected to end within this time once all replicas that it adds are in sync."""
+STALLED_AFTER_MS = int(STALLED_AFTER_S * 1000)
+"""Missing replicas that have not grown for so long stall their partition. A move is expected to end
+within this time once all replicas that it adds are in sync."""
 LOOKED_AT_MS = 60_000
 """The cause of a stall is sought in the samples from its first so many milliseconds."""
 
@@ -342,7 +341,7 @@ MOST_TELLING = (
 def stalls(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """Yield the spans in which moves stood still: `stalled`, or `in sync` for over 30 seconds."""
     for one in intervals:
-        is_held = one.state == IN_SYNC and one.ended - one.began > HELD_AFTER_MS
+        is_held = one.state == IN_SYNC and one.ended - one.began > STALLED_AFTER_MS
         if one.state == STALLED or is_held:
             yield one
 

@@ -50,6 +50,7 @@ from ktui.pipeline.run.recorded_tables import (
 from ktui.pipeline.run.replays import drop_states, write_errors, write_forecasts
 from ktui.pipeline.spark.cluster import spark_errors_as_problems
 from ktui.pipeline.tables.patch import Shared, derived_tables
+from ktui.pipeline.tables.runs import run_folds
 from ktui.quantities import as_count
 
 
@@ -237,7 +238,7 @@ def _write(
     with add_recorded(version, rows, new, tell) as news:
         written |= {table.name: version.written(table) for table in RECORDED}
         samples, events = written[SAMPLES.name], written[RUN_EVENTS.name]
-        changes = Shared.of_events(samples, events) if news is None else news
+        changes = Shared(samples, run_folds(events)) if news is None else news
         if isinstance(changes, Shared):
             folds = changes.folds
             stack.callback(changes.unpersist)

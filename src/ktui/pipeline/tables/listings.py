@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.records import IN_SYNC, STALLED
+from ktui.pipeline.lake.records import IN_SYNC, STALLED, STALLED_AFTER_MS
 from ktui.pipeline.lake.schema import KEY, Time, require_columns
 from ktui.pipeline.lake.tables import SAMPLES
 
@@ -152,8 +152,6 @@ def figure_of_broker(figures: str, name: str, of: str = "broker") -> Column:
     at = F.array_position(F.col(f"{figures}.broker"), F.col(of)) - 1
     return F.get(F.col(f"{figures}.{name}"), at.cast("int")).alias(name)
 
-
-STALLED_AFTER_MS = 30_000  # missing replicas that have not grown for so long stall the partition
 
 ADDING = "adding"
 CATCHING_UP = "catching up"

@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.records import (
-    HELD_AFTER_MS,
     IN_SYNC,
     LOOKED_AT_MS,
     MOST_TELLING,
     STALLED,
+    STALLED_AFTER_MS,
     Sample,
     cause_in,
 )
@@ -300,7 +300,7 @@ def rate_of_class(rate_class: str) -> Column:
 
 def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:
     """Find each listing's `stalls`, as in SPANS, and the most telling early cause."""
-    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
+    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > STALLED_AFTER_MS)
     stalled = intervals.where((F.col("state") == STALLED) | held).select(
         *LISTING, "listing_t", "began_t", "ended_t"
     )

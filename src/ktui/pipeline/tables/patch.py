@@ -213,10 +213,6 @@ class Shared:
         self.pairs = computed_once(rate_pairs(self.listed))
         self.folds = computed_once(folds)
 
-    @classmethod
-    def of_events(cls, samples: DataFrame, run_events: DataFrame) -> Shared:
-        return cls(samples, run_folds(run_events))
-
     def unpersist(self) -> None:
         for kept in (self.pairs, self.listed, self.folds):
             forget(kept)

@@ -18,6 +18,7 @@ from ktui.execution.run import events
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR, ThrottleLedger
+from ktui.pipeline.lake.records import RateRecord
 from ktui.pipeline.lake.schema import (
     TEXT,
     column,
@@ -50,30 +51,11 @@ class RateChooser(enum.StrEnum):
     OBJECTIVE = "objective"
 
 
-class RateFacts(msgspec.Struct):
-    """The rates in force from one event on; times in ms."""
-
-    entry: int
-    t: int
-    kind: str
-    bytes_s: int | None  # into each broker that is not in `brokers`; None for no throttle
-    brokers: tuple[BrokerRate, ...]
-    chosen_by: RateChooser | None
-    in_flight_ms: int = 0
-    objective: str | None = None
-    figure: float | None = None  # of the last window, of `rate_held`; None without
-    reason: str | None = None  # why an event `rate_held` has no figure
-    windows: int | None = None
-    kept: int | None = None
-    ends_at_t: int | None = None  # the end that an event `rate_chosen` expects
-    late: bool | None = None
-
-
 class RunRates:
     """Collects the rates of one run. Without the run's start, nothing is known of them."""
 
     def __init__(self) -> None:
-        self.rows: list[RateFacts] = []
+        self.rows: list[RateRecord] = []
         self.changes = 0
         """How often the rates in force have changed since the run's start."""
         self._last_t = 0
@@ -88,7 +70,7 @@ class RunRates:
         event, ledger = entry.event, run.throttled
         if run.started is None or not isinstance(event, _SETS_RATES):
             return
-        row = RateFacts(
+        row = RateRecord(
             entry=entry.seq,
             t=t,
             kind=str(event.__struct_config__.tag),
@@ -107,7 +89,7 @@ class RunRates:
         self.rows.append(row)
 
 
-def _rates(row: RateFacts) -> tuple[int | None, tuple[BrokerRate, ...]]:
+def _rates(row: RateRecord) -> tuple[int | None, tuple[BrokerRate, ...]]:
     return row.bytes_s, row.brokers
 
 
@@ -183,7 +165,7 @@ class RunFacts(msgspec.Struct):
     rate_changes: int | None
     outcomes: dict[str, int]
     partitions: list[PartitionFacts]
-    rates: list[RateFacts]
+    rates: list[RateRecord]
 
 
 class RunStory:

@@ -122,20 +122,20 @@ class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 def rules_of(version: str) -> VersionRules:
     """Return the rules of one of `VERSIONS`."""
-    since_4_0 = VERSIONS.index(version) >= VERSIONS.index("4.0")
-    since_4_1 = VERSIONS.index(version) >= VERSIONS.index("4.1")
-    since_4_3 = VERSIONS.index(version) >= VERSIONS.index("4.3")
-    since_4_4 = VERSIONS.index(version) >= VERSIONS.index("4.4")
-    return VersionRules(
-        completes_without_kept=since_4_3,
-        eligible_leader_replicas=since_4_1,
-        starting_leaves_out=since_4_0,
-        guards_replication_factor=since_4_1,
-        tells_fenced_brokers=since_4_0,
-        cordons_log_dirs=since_4_3,
-        refuses_cordoned=since_4_4,
-        limits_added_partitions=since_4_4,
-    )
+    known = VERSIONS[: VERSIONS.index(version) + 1]
+    return VersionRules(**{rule: since in known for rule, since in _SINCE.items()})
+
+
+_SINCE = {
+    "completes_without_kept": "4.3",
+    "eligible_leader_replicas": "4.1",
+    "starting_leaves_out": "4.0",
+    "guards_replication_factor": "4.1",
+    "tells_fenced_brokers": "4.0",
+    "cordons_log_dirs": "4.3",
+    "refuses_cordoned": "4.4",
+    "limits_added_partitions": "4.4",
+}
 
 
 ALL = "*"  # the throttled list that stands for every replica of a topic

@@ -27,7 +27,7 @@ from ktui.planning.intents.shares import fill
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated.layout import ClusterSpec
 from ktui.simulated.scenario.file import FieldPlace, PlanPart, ScenarioPlan, TargetsPart, record_of
-from ktui.simulated.scenario.topics import in_sync, names_of
+from ktui.simulated.scenario.topics import names_of
 from ktui.simulated.scenario.world import World
 
 ScenarioTargets = dict[TopicPartition, Brokers]
@@ -96,7 +96,7 @@ def _layout(world: World) -> Layout:
     sizes: dict[TopicPartition, int] = {}
     for topic in world.topics.values():
         for number, replicas in enumerate(topic.replicas):
-            tp, isr = TopicPartition(topic.name, number), in_sync(topic, number, world)
+            tp, isr = TopicPartition(topic.name, number), topic.in_sync(number, world.down)
             partitions[tp] = PartitionState(tp, None, replicas, isr, isr[0])
             sizes[tp] = topic.size(number)
     pool = BrokerPool(
@@ -146,8 +146,6 @@ def _explicit(
     return targets
 
 
-_CHUNK = 5_000  # partitions per request. Brokers write at most 10,000 records for one request
-
 Refusals = tuple[str, ...]
 
 
@@ -156,40 +154,25 @@ async def submit_plan(
 ) -> Refusals:
     """Submit the plan once it is due; partitions only reordered get a preferred election."""
     await clock.sleep(plan.start_s)
-    refused = [*await _set_throttles(plan, spec, writer)]
-    current = _current(spec)
-    targets = list(plan.targets.items())
-    for start in range(0, len(targets), _CHUNK):
-        chunk = dict(targets[start : start + _CHUNK])
-        refused += _refused(
-            await writer.alter_reassignments(chunk, allow_replication_factor_change=True)
+    topics = {topic.name: topic.replicas for topic in spec.topics}
+    before = {tp: topics[tp.topic][tp.partition] for tp in plan.targets}
+    refused: list[str] = []
+    if plan.throttle is not None:
+        adding = (
+            Replica(tp, broker)
+            for tp, target in plan.targets.items()
+            for broker in target
+            if broker not in before[tp]
         )
-    reordered = [tp for tp, target in targets if set(target) == set(current[tp])]
+        changes = _throttles(adding, int(plan.throttle))
+        refused += _refused(await writer.alter_configs(changes))
+    refused += _refused(
+        await writer.alter_reassignments(plan.targets, allow_replication_factor_change=True)
+    )
+    reordered = [tp for tp, target in plan.targets.items() if set(target) == set(before[tp])]
     if reordered:
         refused += _refused(await writer.elect_preferred_leaders(reordered))
     return tuple(refused)
-
-
-async def _set_throttles(plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
-    if plan.throttle is None:
-        return ()
-    current = _current(spec)
-    adding = [
-        Replica(tp, broker)
-        for tp, target in plan.targets.items()
-        for broker in target
-        if broker not in current[tp]
-    ]
-    changes = _throttles(adding, int(plan.throttle))
-    return tuple(_refused(await writer.alter_configs(changes)))
-
-
-def _current(spec: ClusterSpec) -> Mapping[TopicPartition, tuple[int, ...]]:
-    return {
-        TopicPartition(topic.name, number): replicas
-        for topic in spec.topics
-        for number, replicas in enumerate(topic.replicas)
-    }
 
 
 def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:

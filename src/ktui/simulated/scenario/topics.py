@@ -121,14 +121,6 @@ def with_start(
     return _with(topic, msgspec.structs.replace(topic.start, leaders=leaders, held=held))
 
 
-def in_sync(topic: TopicSpec, partition: int, world: World) -> Brokers:
-    """Return the replicas of a partition that are in sync; those before a fault at their start."""
-    isr = topic.start.isr.get(partition)
-    if isr is None and world.down:
-        return tuple(b for b in topic.replicas[partition] if b not in world.down)
-    return topic.replicas[partition] if isr is None else isr
-
-
 def _with(topic: TopicSpec, start: TopicStart) -> TopicSpec:
     return msgspec.structs.replace(topic, start=start)
 
@@ -164,7 +156,7 @@ def _isr(
 
 def _check_up(place: FieldPlace, topic: TopicSpec, world: World) -> None:
     for partition in range(len(topic.replicas)):
-        if not in_sync(topic, partition, world):
+        if not topic.in_sync(partition, world.down):
             raise place.problem(
                 f"all brokers of partition {partition} are down. Name those that were in sync last "
                 "with 'isr'"
@@ -180,7 +172,7 @@ def _leaders(
         if len(brokers) != 1:
             raise here.problem(f"partition {partition}: expected one broker")
         leader = world.broker(here, brokers[0])
-        if leader in world.down or leader not in in_sync(topic, partition, world):
+        if leader in world.down or leader not in topic.in_sync(partition, world.down):
             raise here.problem(f"partition {partition}: broker {leader} is not in sync, or is down")
         leaders[partition] = leader
     return leaders
@@ -193,10 +185,10 @@ def _held(
         Replica(TopicPartition(topic.name, partition), broker): topic.size(partition)
         for partition, replicas in enumerate(topic.replicas if world.down else ())
         for broker in replicas
-        if broker in world.down and broker not in in_sync(topic, partition, world)
+        if broker in world.down and broker not in topic.in_sync(partition, world.down)
     }
     for where, partition, value in entries(place, part.held, len(topic.replicas)):
-        synced, size = in_sync(topic, partition, world), topic.size(partition)
+        synced, size = topic.in_sync(partition, world.down), topic.size(partition)
         for here, broker, each in sizes_by_broker(where, value):
             _check_replica(here, topic, partition, broker)
             if broker in synced:
@@ -290,13 +282,7 @@ class _Room:
         self._used: Counter[int] = Counter()
 
     def occupy(self, place: FieldPlace, topic: TopicSpec, world: World) -> None:
-        taken: Counter[int] = Counter()
-        for partition in range(len(topic.replicas)):
-            size = topic.size(partition)
-            for broker in in_sync(topic, partition, world):
-                taken[broker] += size
-        for replica, held in topic.start.held.items():
-            taken[replica.broker] += held
+        taken = topic.held(world.down)
         self._used += taken
         for broker in taken:
             if self._used[broker] > self._disks[broker]:

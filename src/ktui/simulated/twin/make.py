@@ -26,7 +26,6 @@ from ktui.simulated.scenario.world import MOST_BROKERS, MOST_PARTITIONS, MOST_RE
 from ktui.simulated.twin.parts import (
     SESSION_TIMEOUT,
     Moment,
-    TopicRead,
     TwinSettings,
     broker_spec,
     inbound,
@@ -177,14 +176,14 @@ _OWN_FIELDS = (SESSION_TIMEOUT, schema.LAG_TIME, schema.REBALANCE, schema.REBALA
 
 def _topics(read: ClusterRead, hide: Hide) -> Iterator[TopicSpec]:
     for name, states in read.scope.topics.items():
-        known = TopicRead(
-            name=name if name in INTERNAL_TOPICS else hide("topic", name),
-            states=states,
+        yield topic_spec(
+            name if name in INTERNAL_TOPICS else hide("topic", name),
+            states,
+            read.placement,
             message_size=read.message_sizes.get(name),
             inbound=read.written[name],
             configs=read.settings.topics.get(name, {}),
         )
-        yield topic_spec(known, read.placement)
 
 
 def _brokers(

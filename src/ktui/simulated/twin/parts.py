@@ -177,19 +177,14 @@ def loads_of(topics: Iterable[TopicSpec], down: frozenset[int]) -> BrokerLoads:
     taken: dict[int, float] = {}
     sent: dict[int, float] = {}
     for topic in topics:
-        for number, replicas in enumerate(topic.replicas):
-            isr = topic.start.isr.get(number) or (
-                tuple(b for b in replicas if b not in down) if down else replicas
-            )
-            size = topic.size(number)
+        held += topic.held(down)
+        for number in range(len(topic.replicas)):
+            isr = topic.in_sync(number, down)
             rate = topic.inbounds[number] if topic.inbounds else topic.inbound
             leader = topic.start.leaders.get(number, isr[0])
             for broker in isr:
-                held[broker] += size
                 taken[broker] = taken.get(broker, 0.0) + rate
             sent[leader] = sent.get(leader, 0.0) + rate * (len(isr) - 1)
-        for replica, size in topic.start.held.items():
-            held[replica.broker] += size
     return BrokerLoads(held, taken, sent)
 
 
@@ -303,33 +298,31 @@ def _growth(tp: TopicPartition, first: Moment, last: Moment) -> float | None:
 _DIGITS = 3
 
 
-class TopicRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a topic."""
-
-    name: str  # the name that the topic has in the twin
-    states: Sequence[PartitionState]
-    message_size: int | None
-    inbound: Sequence[float | None]
-    configs: Mapping[str, str]
-
-
-def topic_spec(read: TopicRead, placement: Placement) -> TopicSpec:
-    """Return a topic as a simulated cluster can begin with it."""
-    known = (placement.leading_size(state) for state in read.states)
+def topic_spec(
+    name: str,
+    states: Sequence[PartitionState],
+    placement: Placement,
+    *,
+    message_size: int | None,
+    inbound: Sequence[float | None],
+    configs: Mapping[str, str],
+) -> TopicSpec:
+    """Return a topic as a simulated cluster can begin with it, under the name that it has there."""
+    known = (placement.leading_size(state) for state in states)
     sizes = tuple(UNKNOWN_BYTES if size is None else size for size in known)
-    inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in read.inbound)
+    inbounds = tuple(float(round(float(f"{rate or 0.0:.{_DIGITS}g}"))) for rate in inbound)
     alike, steady = len({*sizes}) == 1, len({*inbounds}) == 1
     spec = TopicSpec(
-        name=read.name,
-        replicas=tuple(state.original for state in read.states),
+        name=name,
+        replicas=tuple(state.original for state in states),
         bytes_each=sizes[0] if alike else 0,
         sizes=() if alike else sizes,
-        message_bytes=read.message_size or 1_000,
+        message_bytes=message_size or 1_000,
         inbound=inbounds[0] if steady else mean_rate(inbounds),
         inbounds=() if steady else inbounds,
-        configs=read.configs,
+        configs=configs,
     )
-    return msgspec.structs.replace(spec, start=_start(read.name, read.states, sizes, placement))
+    return msgspec.structs.replace(spec, start=_start(name, states, sizes, placement))
 
 
 def moves_nothing(state: PartitionState) -> bool:
