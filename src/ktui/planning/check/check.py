@@ -1,9 +1,10 @@
-"""The sentences of a check's findings."""
+"""The check of a plan on its cluster: findings, each with its sentence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -25,14 +26,30 @@ from ktui.planning.check.findings import (
     Severity,
 )
 from ktui.planning.check.rules import PlanRules, Remark, moves_leader
-from ktui.planning.plan import PartitionTarget, Plan, closest_names, join_all, join_some
-from ktui.planning.read.json_cursor import FilePosition, ValuePath, find_positions
+from ktui.planning.plan import Plan, closest_names, join_all, join_some
+from ktui.planning.read.json_cursor import ValuePath, find_positions
 from ktui.quantities import as_count
 
 _MOST_COMPARED = 20
 """The most unknown topics compared with all names, as each costs a pass over them."""
 
-_FIXED = {
+_SENTENCES = {
+    FindingKind.TOPIC_UNKNOWN: "the cluster has no topic {0}{hint}",
+    FindingKind.TOPIC_UNREADABLE: "topic {0} could not be read: {1}",
+    FindingKind.PARTITION_UNKNOWN: "{0} has {1}, {2}, and not {names}",
+    FindingKind.BROKER_UNKNOWN: "the cluster has no broker {0}, only {known}; named for {names}",
+    FindingKind.FOREIGN_REASSIGNMENT: "{0} is reassigning {names}",
+    FindingKind.NOTHING_TO_DO: "nothing to do: every partition is at its target already "
+    "({count:,})",
+    FindingKind.AT_TARGET: "{count:,} of {size:,} partitions are at their target already",
+    FindingKind.SETTINGS_UNREADABLE: "the settings of {topics} could not be read, so "
+    "min.insync.replicas is not checked{why}",
+    FindingKind.ORIGINAL_DIFFERS: "original_replicas are not the replicas now, so the plan was "
+    "made earlier: {names}",
+    FindingKind.LOG_DIR_NOT_CHOSEN: "a run leaves log dirs to the brokers, which choose one for "
+    "each new replica and leave present replicas where they are; `ktui reassign --execute` of the "
+    "plan moves them afterwards: {names}",
+    FindingKind.RACKS: "replicas share a rack, though there are racks without one: {names}",
     FindingKind.TOO_MANY_REPLICAS: "{0} replicas for {names}, but the cluster has {brokers} "
     "brokers",
     FindingKind.REPLICATION_FACTOR_CHANGE: "the replication factor changes from {0} to {1}: "
@@ -68,107 +85,6 @@ _CORDONED = {
     "{names} to it; lift the cordon with ktui broker uncordon {0}",
 }
 """A fully cordoned broker that targets name, by `ClusterSnapshot.refuses_cordoned`."""
-_WITH_EXAMPLE = {FindingKind.ORIGINAL_DIFFERS, FindingKind.RACKS, FindingKind.LOG_DIR_NOT_CHOSEN}
-
-
-class FindingSentences:
-    """Formats the findings of one plan as sentences."""
-
-    def __init__(self, plan: Plan, rules: PlanRules, cluster: ClusterSnapshot) -> None:
-        self._plan = plan
-        self._rules = rules
-        self._cluster = cluster
-        self._compared = 0
-
-    @property
-    def plan_size(self) -> int:
-        return len(self._plan.partitions)
-
-    def of(
-        self,
-        kind: FindingKind,
-        cause: tuple[object, ...],
-        partitions: list[TopicPartition],
-        first: int,
-    ) -> str:
-        refuses = self._cluster.refuses_cordoned
-        text = _CORDONED[refuses] if kind is FindingKind.CORDONED else _FIXED.get(kind)
-        if text is not None:
-            brokers = len(self._rules.known_brokers)
-            return text.format(*cause, names=join_some(partitions), brokers=brokers)
-        if kind is FindingKind.FOREIGN_REASSIGNMENT:
-            who = f"run {cause[0]}" if cause else "someone else"
-            return f"{who} is reassigning {join_some(partitions)}"
-        if kind in {FindingKind.NOTHING_TO_DO, FindingKind.AT_TARGET}:
-            return self._done(kind, len(partitions))
-        if kind is FindingKind.SETTINGS_UNREADABLE:
-            return self._settings(partitions)
-        if kind in _WITH_EXAMPLE:
-            return self._example(kind, self._plan.partitions[first], partitions)
-        return self._unknown(kind, cause[0], partitions)
-
-    def _unknown(self, kind: FindingKind, cause: object, partitions: list[TopicPartition]) -> str:
-        name = str(cause)
-        if kind is FindingKind.TOPIC_UNREADABLE:
-            return f"topic {name} could not be read: {self._rules.unreadable[name]}"
-        if kind is FindingKind.TOPIC_UNKNOWN:
-            return f"the cluster has no topic {name}{self._suggestion(name)}"
-        if kind is FindingKind.PARTITION_UNKNOWN:
-            count = self._rules.partition_counts[name]
-            have = f"{name} has {count:,} partition{'' if count == 1 else 's'}"
-            return f"{have}, {_spans(range(count))}, and not {join_some(partitions)}"
-        brokers = _spans(self._rules.known_brokers)
-        return (
-            f"the cluster has no broker {name}, only {brokers}; named for {join_some(partitions)}"
-        )
-
-    def _suggestion(self, name: str) -> str:
-        self._compared += 1
-        near = closest_names(name, self._cluster.topics) if self._compared <= _MOST_COMPARED else []
-        return f"; did you mean {join_all(near, 'or')}?" if near else ""
-
-    def _settings(self, partitions: list[TopicPartition]) -> str:
-        topics = list(dict.fromkeys(tp.topic for tp in partitions))
-        reasons = self._rules.settings_unreadable
-        why = next((f": {reasons[topic]}" for topic in topics if topic in reasons), "")
-        lost = "so min.insync.replicas is not checked"
-        return f"the settings of {join_some(topics)} could not be read, {lost}{why}"
-
-    def _example(
-        self, kind: FindingKind, target: PartitionTarget, partitions: list[TopicPartition]
-    ) -> str:
-        if kind is FindingKind.ORIGINAL_DIFFERS:
-            state = self._rules.state(target.tp)
-            now = () if state is None else state.original
-            problem = "original_replicas are not the replicas now, so the plan was made earlier"
-            example = f"{join_all(target.original_replicas)} in the plan, {join_all(now)} now"
-        elif kind is FindingKind.LOG_DIR_NOT_CHOSEN:
-            problem = (
-                "a run leaves log dirs to the brokers, which choose one for each new replica and "
-                "leave present replicas where they are; `ktui reassign --execute` of the plan "
-                "moves them afterwards"
-            )
-            dirs = self._rules.log_dirs_elsewhere(target)
-            example = join_some(f"{path} on broker {broker}" for broker, path in dirs)
-        else:
-            problem = "replicas share a rack, though there are racks without one"
-            example = f"in racks {join_all(self._rules.racks[b] for b in target.replicas)}"
-        return f"{problem}: {join_some([f'{target.tp} ({example})', *partitions[1:]])}"
-
-    def _done(self, kind: FindingKind, count: int) -> str:
-        if kind is FindingKind.NOTHING_TO_DO:
-            return f"nothing to do: every partition is at its target already ({count:,})"
-        return f"{count:,} of {self.plan_size:,} partitions are at their target already"
-
-
-def _spans(numbers: Iterable[int]) -> str:
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and spans[-1][-1] == number - 1:
-            spans[-1] = [spans[-1][0], number]
-        else:
-            spans.append([number])
-    return join_some((" to ".join(map(str, span)) for span in spans), most=20)
 
 
 class CoordinatorMoves(msgspec.Struct, frozen=True, kw_only=True):
@@ -340,19 +256,29 @@ def check_plan(
     rules = PlanRules(cluster)
     groups = _grouped(plan, rules)
     found = find_positions(plan.text, [group.steps for group in groups]) if plan.text else {}
-    sentences = FindingSentences(plan, rules, cluster)
+    hints = dict(_hints(groups, cluster.topics))
     allowed = allowed or Allowances()
     refused = frozenset({FindingKind.CORDONED} if cluster.refuses_cordoned else ())
-    problems = _PROBLEMS | refused
-    findings = [
-        _check_finding(group, found.get(group.steps), sentences, allowed, problems)
-        for group in groups
-    ]
+    findings: list[Finding] = []
+    for group in groups:
+        kind = group.remark.kind
+        if kind is FindingKind.AT_TARGET and len(group.partitions) == len(plan.partitions):
+            kind = FindingKind.NOTHING_TO_DO
+        findings.append(
+            Finding(
+                severity=_severity(kind, allowed, _PROBLEMS | refused),
+                kind=kind,
+                partitions=tuple(group.partitions),
+                sentence=_sentence(kind, group, plan, rules, hints),
+                place=found.get(group.steps),
+                option=_ALLOWABLE.get(kind),
+            )
+        )
     findings += coordinator_findings(plan, cluster)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
+def _grouped(plan: Plan, rules: PlanRules) -> Collection[_Group]:
     groups: dict[tuple[FindingKind, tuple[object, ...]], _Group] = {}
     for index, target in enumerate(plan.partitions):
         for remark in rules.remarks(target):
@@ -364,24 +290,47 @@ def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
     return groups.values()
 
 
-def _check_finding(
+def _sentence(
+    kind: FindingKind,
     group: _Group,
-    place: FilePosition | None,
-    sentences: FindingSentences,
-    allowed: Allowances,
-    problems: frozenset[FindingKind],
-) -> Finding:
-    kind = group.remark.kind
-    if kind is FindingKind.AT_TARGET and len(group.partitions) == sentences.plan_size:
-        kind = FindingKind.NOTHING_TO_DO
-    return Finding(
-        severity=_severity(kind, allowed, problems),
-        kind=kind,
-        partitions=tuple(group.partitions),
-        sentence=sentences.of(kind, group.remark.cause, group.partitions, group.first),
-        place=place,
-        option=_ALLOWABLE.get(kind),
+    plan: Plan,
+    rules: PlanRules,
+    hints: Mapping[object, str],
+) -> str:
+    tps, cause = group.partitions, group.remark.cause
+    text = _SENTENCES.get(kind) or _CORDONED[rules.cluster.refuses_cordoned]
+    example = rules.example(kind, plan.partitions[group.first])
+    named = [f"{tps[0]} ({example})", *tps[1:]] if example else tps
+    topics = list(dict.fromkeys(tp.topic for tp in tps))
+    unreadable = rules.settings_unreadable
+    return text.format(
+        *cause,
+        names=join_some(named),
+        topics=join_some(topics),
+        brokers=len(rules.known_brokers),
+        known=_spans(rules.known_brokers),
+        count=len(tps),
+        size=len(plan.partitions),
+        hint=hints.get(cause[0], "") if cause else "",
+        why=next((f": {unreadable[topic]}" for topic in topics if topic in unreadable), ""),
     )
+
+
+def _hints(groups: Iterable[_Group], topics: Collection[str]) -> Iterator[tuple[object, str]]:
+    unknown = (g.remark.cause[0] for g in groups if g.remark.kind is FindingKind.TOPIC_UNKNOWN)
+    for topic in islice(unknown, _MOST_COMPARED):
+        near = closest_names(str(topic), topics)
+        yield topic, f"; did you mean {join_all(near, 'or')}?" if near else ""
+
+
+def _spans(numbers: Iterable[int]) -> str:
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1] = [spans[-1][0], number]
+        else:
+            spans.append([number])
+    return join_some((" to ".join(map(str, span)) for span in spans), most=20)
 
 
 def _severity(kind: FindingKind, allowed: Allowances, problems: frozenset[FindingKind]) -> Severity:
