@@ -11,7 +11,7 @@ import pytest
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.lab import readiness
+from ktui.lab import security
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
@@ -38,7 +38,7 @@ def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 async def _released(lab: Lab) -> None:
-    connection = Connection.of(readiness.librdkafka_settings(lab), where="the lab")
+    connection = Connection.of(security.librdkafka_settings(lab), where="the lab")
     reader, groups = KafkaReader(connection), KafkaGroups(connection)
     try:
         await release(groups, (await reader.describe_cluster()).cluster_id)

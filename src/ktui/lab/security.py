@@ -1,4 +1,4 @@
-"""The server properties of a lab's nodes, and the format of Java properties files."""
+"""The settings of a lab's nodes and of its clients, with users, passwords and certificates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from ktui.lab.java import run_java, sharing_flags
-from ktui.lab.layout import HOST, Lab, LabError, Node, Security
+from ktui.lab.layout import HOST, Lab, LabError, Node, Security, WrongInput
 
 _SMALL_SIZES = {
     "num.network.threads": "1",
@@ -260,3 +260,45 @@ def _passwords(lab: Lab) -> dict[str, str]:
 def login(module: str, user: str, lab: Lab) -> str:
     """Return a JAAS entry that logs `user` in."""
     return f'{module} required username="{user}" password="{lab.layout.passwords[user]}";'
+
+
+def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
+    """Return the settings to connect as `user`, under librdkafka's names."""
+    if user not in USERS:
+        raise WrongInput(f"a lab has no user {user!r}", fix=f"Its users are {', '.join(USERS)}.")
+    security = lab.layout.security
+    settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
+    if security.encrypted:
+        settings["ssl.ca.location"] = str(authority_file(lab.certificates))
+    if security.by_password:
+        password = lab.layout.passwords[user]
+        settings |= {"sasl.mechanism": SCRAM, "sasl.username": user, "sasl.password": password}
+    elif security is Security.SSL:
+        identity = str(identity_file(lab.certificates, user))
+        settings |= {"ssl.certificate.location": identity, "ssl.key.location": identity}
+    return settings
+
+
+def write_files(lab: Lab) -> None:
+    """Write client-USER.properties for each user of a secured lab, for --command-config."""
+    if lab.layout.security is Security.PLAINTEXT:
+        return
+    for user in USERS:
+        lab.client_file(user).touch(mode=0o600)
+        lab.client_file(user).write_text(render(_java(lab, user)))
+
+
+def _java(lab: Lab, user: str) -> dict[str, str]:
+    security = lab.layout.security
+    settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
+    if security.encrypted:
+        settings |= _store("truststore", str(authority_file(lab.certificates)))
+    if security.by_password:
+        settings |= {"sasl.mechanism": SCRAM, "sasl.jaas.config": login(SCRAM_MODULE, user, lab)}
+    elif security is Security.SSL:
+        settings |= _store("keystore", str(identity_file(lab.certificates, user)))
+    return settings
+
+
+def _store(kind: str, location: str) -> dict[str, str]:
+    return {f"ssl.{kind}.type": "PEM", f"ssl.{kind}.location": location}

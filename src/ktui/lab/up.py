@@ -1,21 +1,26 @@
-"""Bringing a lab up."""
+"""Bringing a lab up: free ports, files, processes, and the wait until the cluster is ready."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import signal
+import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 
-from ktui.lab import layout, nodes, readiness, security
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterReader
+from ktui.lab import layout, nodes, security
 from ktui.lab.java import (
     RECORD_FLAG,
     Java,
@@ -28,6 +33,7 @@ from ktui.lab.java import (
 )
 from ktui.lab.layout import (
     CONTROLLER_ID,
+    HOST,
     RACKS,
     Lab,
     LabError,
@@ -37,7 +43,130 @@ from ktui.lab.layout import (
     Security,
     WrongInput,
 )
-from ktui.lab.readiness import Connect, wait_until_ready
+
+Connect = Callable[[Mapping[str, str]], ClusterReader]
+
+_LIMIT_S = 180.0
+_POLL_S = 0.1
+
+
+async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -> None:
+    """Return when the cluster reports that all its brokers are alive."""
+    waiting = _Waiting(lab, report)
+    await waiting.for_all("listen", lambda: _listening(lab.brokers))
+    reader = connect(security.librdkafka_settings(lab))
+    try:
+        await waiting.for_all("are alive", lambda: _alive(reader))
+    finally:
+        await reader.aclose()
+
+
+class _Waiting:
+    def __init__(self, lab: Lab, report: ProgressReport) -> None:
+        self._lab = lab
+        self._report = report
+        self._until = time.monotonic() + _LIMIT_S
+        self._expected = {node.id for node in lab.brokers}
+
+    async def for_all(self, state: str, poll: Callable[[], Awaitable[Collection[int]]]) -> None:
+        before = 0
+        while missing := self._expected.difference(await poll()):
+            self._check(missing, state)
+            now = len(self._expected) - len(missing)
+            if now != before:
+                self._report(f"{now} of {len(self._expected)} brokers {state}")
+            before = now
+            await asyncio.sleep(_POLL_S)
+
+    def _check(self, missing: set[int], state: str) -> None:
+        running = nodes.running(self._lab)
+        dead = [node for node in self._lab.layout.nodes if node.id not in running]
+        if dead:
+            words = nodes.error_lines(self._lab.log(dead[0]))
+            raise LabError(f"the lab's {dead[0].name} has died while starting", words=words)
+        if time.monotonic() > self._until:
+            late = [self._lab.node(number) for number in sorted(missing)]
+            raise LabError(
+                f"after {_LIMIT_S:.0f} s not all brokers of the lab {state}: "
+                + ", ".join(node.name for node in late),
+                words=nodes.error_lines(self._lab.log(late[0])),
+            )
+
+
+async def _listening(brokers: Collection[Node]) -> set[int]:
+    """Return the brokers whose ports are open; Kafka clients back off long after a refusal."""
+    return {node.id for node in brokers if await _listens(node.port)}
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _alive(reader: ClusterReader) -> set[int]:
+    try:
+        cluster = await reader.describe_cluster()
+    except ClusterError:
+        return set()
+    return set(cluster.online)
+
+
+_LOWEST, _HIGHEST = 20_000, 32_000
+"""Below the range from which systems assign ports to outgoing connections. Otherwise such a
+connection could occupy a broker's port while the broker is down."""
+_TRIES = 200
+_LOWEST_UNPRIVILEGED, _HIGHEST_PORT = 1024, 65535
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on the port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(count: int) -> list[int]:
+    """Find `count` free ports in a row."""
+    for _ in range(_TRIES):
+        first = random.randrange(_LOWEST, _HIGHEST - count)  # noqa: S311 - not a secret
+        ports = list(range(first, first + count))
+        if all(is_free(port) for port in ports):
+            return ports
+    raise LabError(
+        f"no {count} free ports in a row on {HOST} between {_LOWEST} and {_HIGHEST}",
+        fix="Name the first port to use with --ports.",
+    )
+
+
+def ports_from(first: int, count: int) -> list[int]:
+    """Return `count` ports from `first` on."""
+    ports = list(range(first, first + count))
+    if first < _LOWEST_UNPRIVILEGED or ports[-1] > _HIGHEST_PORT:
+        raise WrongInput(
+            f"--ports {first}: a lab of this size needs the ports {ports[0]} to {ports[-1]}",
+            fix=f"They must lie between {_LOWEST_UNPRIVILEGED} and {_HIGHEST_PORT}.",
+        )
+    check_ports(ports)
+    return ports
+
+
+def check_ports(ports: list[int]) -> None:
+    """Check that all ports are free."""
+    taken = [port for port in ports if not is_free(port)]
+    if taken:
+        raise LabError(
+            f"{HOST}:{taken[0]} is taken by another program",
+            fix=f"The lab needs {ports[0]} to {ports[-1]}. For a new lab, name other ports with "
+            "--ports, or leave --ports out to use free ones.",
+        )
 
 
 def down(lab: Lab, *, keep: bool) -> None:
@@ -157,7 +286,7 @@ def _kept_lab(folder: Path, request: LabRequest) -> Lab:
 
 
 def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
-    readiness.check([node.port for node in lab.layout.nodes])
+    check_ports([node.port for node in lab.layout.nodes])
     report(f"starting the controller and {lab.size} again")
     try:
         for node in lab.layout.nodes:
@@ -171,7 +300,7 @@ def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
 
 def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
     count, first = request.brokers + request.controllers, request.first_port
-    chosen = readiness.choose(count) if first is None else readiness.from_first(first, count)
+    chosen = choose_ports(count) if first is None else ports_from(first, count)
     java = _java_for(request)
     class_path = fetch(request.version, report)
     archive = archive_path(java, class_path)
@@ -251,4 +380,4 @@ def _write_files(lab: Lab, report: ProgressReport) -> None:
         lab.home(node).mkdir(mode=0o700)
         text = security.render(security.server_properties(lab, node, secured))
         lab.properties_file(node).write_text(text)
-    readiness.write_files(lab)
+    security.write_files(lab)

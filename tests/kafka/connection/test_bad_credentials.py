@@ -22,7 +22,7 @@ from ktui.cluster.permissions import CanaryObstacles
 from ktui.kafka.canary import find_obstacles
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill
-from ktui.lab import readiness
+from ktui.lab import security
 from ktui.lab.layout import Lab
 from support.contract.world import until
 from support.views.terminal import Terminal
@@ -108,7 +108,7 @@ async def test_each_permission_of_a_canary_is_found_out_and_its_topic_stays_as_i
 ) -> None:
     viewer = Connection.of(command_config=secured_lab.client_file("viewer"))
     admin = Connection.of(command_config=secured_lab.client_file("admin"))
-    users = AdminClient({**readiness.librdkafka_settings(secured_lab)})
+    users = AdminClient({**security.librdkafka_settings(secured_lab)})
     kind = (ResourceType.TOPIC, topic_name, ResourcePatternType.LITERAL, "User:viewer", "*")
 
     async def denied(*operations: str) -> None:
@@ -131,7 +131,7 @@ async def test_each_permission_of_a_canary_is_found_out_and_its_topic_stays_as_i
         left.remove(name)
         await denied(*left)
 
-    consumer = Consumer({**readiness.librdkafka_settings(secured_lab), "group.id": topic_name})
+    consumer = Consumer({**security.librdkafka_settings(secured_lab), "group.id": topic_name})
     try:
         offsets = consumer.get_watermark_offsets(TopicPartition(topic_name, 0), timeout=30.0)
     finally:

@@ -18,7 +18,7 @@ from ktui.kafka.capabilities import Capabilities, Probe, probe_confluent, probe_
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import readiness
+from ktui.lab import security
 from ktui.lab.layout import Lab
 from support.contract.world import RealWorld, setting
 
@@ -48,7 +48,7 @@ async def failure(connection: Connection) -> ClusterError:
 
 def settings(lab: Lab, user: str = "admin", **changes: object) -> Connection:
     found = {k.replace("_", "."): v for k, v in changes.items()}
-    merged = {**readiness.librdkafka_settings(lab, user), **found}
+    merged = {**security.librdkafka_settings(lab, user), **found}
     return Connection.of({k: v for k, v in merged.items() if v is not None})
 
 

@@ -21,7 +21,7 @@ from ktui.cluster.ports import ClusterReader, OffsetsAnswer
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.lab import control, nodes, readiness
+from ktui.lab import control, nodes, security
 from ktui.lab.layout import Lab, WrongInput
 from support.contract.world import until
 from support.kafka.labs import Outage
@@ -29,7 +29,7 @@ from support.kafka.labs import Outage
 
 @pytest.fixture
 async def reader(lab: Lab) -> AsyncIterator[ClusterReader]:
-    reader = connect(readiness.librdkafka_settings(lab))
+    reader = connect(security.librdkafka_settings(lab))
     yield reader
     await reader.aclose()
 
@@ -202,43 +202,43 @@ def secured(request: pytest.FixtureRequest, secured_lab: Lab, ssl_lab: Lab) -> L
 
 
 def test_the_admin_may_do_everything(secured: Lab, topic_name: str) -> None:
-    settings = readiness.librdkafka_settings(secured, "admin")
+    settings = security.librdkafka_settings(secured, "admin")
     create(settings, topic_name)
     assert wait_until_visible(settings, topic_name)
 
 
 def test_the_viewer_may_read_but_not_write(secured: Lab, topic_name: str) -> None:
-    create(readiness.librdkafka_settings(secured, "admin"), topic_name)
-    viewer = readiness.librdkafka_settings(secured, "viewer")
+    create(security.librdkafka_settings(secured, "admin"), topic_name)
+    viewer = security.librdkafka_settings(secured, "viewer")
     assert wait_until_visible(viewer, topic_name)
     assert "min.insync.replicas" in broker_settings_seen(viewer)
     assert refusal_to_create(viewer, f"{topic_name}-2") in NO_PERMISSION
 
 
 def test_the_user_nobody_can_log_in_but_do_nothing(secured: Lab, topic_name: str) -> None:
-    create(readiness.librdkafka_settings(secured, "admin"), topic_name)
-    nobody = readiness.librdkafka_settings(secured, "nobody")
+    create(security.librdkafka_settings(secured, "admin"), topic_name)
+    nobody = security.librdkafka_settings(secured, "nobody")
     assert brokers_seen(nobody) == {node.id for node in secured.brokers}
     assert topic_name not in topics_seen(nobody)
     assert refusal_to_create(nobody, f"{topic_name}-2") in NO_PERMISSION
 
 
 def test_plain_logs_in_like_scram(secured_lab: Lab) -> None:
-    settings = {**readiness.librdkafka_settings(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
+    settings = {**security.librdkafka_settings(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
     assert brokers_seen(settings) == {1, 2}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_wrong_password_is_rejected(secured_lab: Lab, mechanism: str) -> None:
-    settings = readiness.librdkafka_settings(secured_lab, "admin")
+    settings = security.librdkafka_settings(secured_lab, "admin")
     settings |= {"sasl.mechanism": mechanism, "sasl.password": "wrong"}
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
 
 def test_an_authority_of_another_lab_is_not_trusted(secured_lab: Lab, ssl_lab: Lab) -> None:
-    settings = readiness.librdkafka_settings(secured_lab, "admin")
-    settings["ssl.ca.location"] = readiness.librdkafka_settings(ssl_lab, "admin")["ssl.ca.location"]
+    settings = security.librdkafka_settings(secured_lab, "admin")
+    settings["ssl.ca.location"] = security.librdkafka_settings(ssl_lab, "admin")["ssl.ca.location"]
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
@@ -246,7 +246,7 @@ def test_an_authority_of_another_lab_is_not_trusted(secured_lab: Lab, ssl_lab: L
 def test_a_client_without_a_certificate_can_connect_but_do_nothing(
     ssl_lab: Lab, topic_name: str
 ) -> None:
-    settings = readiness.librdkafka_settings(ssl_lab, "admin")
+    settings = security.librdkafka_settings(ssl_lab, "admin")
     anonymous = {k: v for k, v in settings.items() if not k.startswith(("ssl.cert", "ssl.key"))}
     assert refusal_to_create(anonymous, topic_name) in NO_PERMISSION
 
@@ -260,4 +260,4 @@ async def test_the_client_file_of_each_user_connects_ktui(secured: Lab, user: st
 
 def test_an_unknown_user_is_refused_with_the_existing_ones(secured_lab: Lab) -> None:
     with pytest.raises(WrongInput, match=r"no user 'root'.*admin, viewer, nobody"):
-        readiness.librdkafka_settings(secured_lab, "root")
+        security.librdkafka_settings(secured_lab, "root")

@@ -21,9 +21,9 @@ from ktui.cli.lab.command import connect
 from ktui.cli.main import ktui
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import layout, nodes, readiness, security
+from ktui.lab import layout, nodes, security
 from ktui.lab.layout import DEFAULT_VERSION, VERSIONS, Lab, LabError, Node
-from ktui.lab.up import LabRequest, down, up
+from ktui.lab.up import LabRequest, choose_ports, down, up
 
 pytestmark = pytest.mark.kafka
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedLab]:
     """A running lab of one broker, which each test leaves running and whole."""
     folder = tmp_path_factory.mktemp("shared") / "a lab"
-    first, *_ = readiness.choose(2)
+    first, *_ = choose_ports(2)
     begun = lab_up(folder, "--ports", str(first))
     assert begun.exit_code == 0, begun.stderr
     yield StartedLab(folder, first, begun.stdout)
@@ -163,7 +163,7 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data_and_ended_without_le
 ) -> None:
     assert lab_up(folder).exit_code == 0
     first = layout.load(folder)
-    connection = Connection.of(readiness.librdkafka_settings(first))
+    connection = Connection.of(security.librdkafka_settings(first))
     workload.create_topic(connection, topic_name, [[1]])
     assert workload.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
 

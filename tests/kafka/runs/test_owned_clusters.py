@@ -31,7 +31,7 @@ from ktui.kafka.requests.groups import join_request
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.workload import delete_topics
-from ktui.lab import readiness
+from ktui.lab import security
 from ktui.lab.layout import Lab
 from support.cli.shell import Done, Shell, ended
 from support.contract.world import until
@@ -221,13 +221,13 @@ async def test_an_owner_rejoins_after_a_stranger_joins_its_group(
 
 
 def named(lab: Lab, user: str) -> Connection:
-    return Connection.of(readiness.librdkafka_settings(lab, user), where=f"{user} of the lab")
+    return Connection.of(security.librdkafka_settings(lab, user), where=f"{user} of the lab")
 
 
 @pytest.fixture
 def granted(secured_lab: Lab) -> Iterator[Any]:
     """Grants the lab's user `nobody` an operation on all ktui groups; revoked at the end."""
-    admin = AdminClient({**readiness.librdkafka_settings(secured_lab), "log_level": 0})
+    admin = AdminClient({**security.librdkafka_settings(secured_lab), "log_level": 0})
     principal = (ResourceType.GROUP, "ktui-", ResourcePatternType.PREFIXED, "User:nobody", "*")
 
     def grant(operation: AclOperation) -> None:

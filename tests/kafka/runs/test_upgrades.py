@@ -17,7 +17,7 @@ from ktui.kafka.workload import create_topic, fill
 from ktui.lab import control
 from ktui.lab.layout import VERSIONS, Lab
 from ktui.lab.nodes import wait_for
-from ktui.lab.readiness import librdkafka_settings
+from ktui.lab.security import librdkafka_settings
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell, ended
 from support.contract.world import until

@@ -21,7 +21,7 @@ from ktui.kafka.requests.reassignments import create_request, read_create_result
 from ktui.kafka.transport.translate_errors import Purpose, name_of
 from ktui.lab import control
 from ktui.lab.layout import Lab, ProgressReport
-from ktui.lab.readiness import wait_until_ready
+from ktui.lab.up import wait_until_ready
 from support.contract.sequence_runner import batches, play
 from support.contract.sequences import Played, Sequence
 from support.contract.world import LIMIT_S, RealWorld, change, setting, until

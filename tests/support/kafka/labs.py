@@ -18,8 +18,7 @@ from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.lab import control
 from ktui.lab.java import sharing_flags
 from ktui.lab.layout import DEFAULT_VERSION, Lab, LabError, Layout, Node, Security
-from ktui.lab.readiness import wait_until_ready
-from ktui.lab.up import LabRequest, down, up
+from ktui.lab.up import LabRequest, down, up, wait_until_ready
 
 BEFORE_43 = "4.1.2"
 

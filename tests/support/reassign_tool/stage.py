@@ -26,11 +26,10 @@ from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import control, readiness
+from ktui.lab import control, security
 from ktui.lab.layout import HOST, Lab, Node, ProgressReport, Security
-from ktui.lab.readiness import wait_until_ready
 from ktui.lab.security import ADMIN
-from ktui.lab.up import LabRequest, down, up
+from ktui.lab.up import LabRequest, down, up, wait_until_ready
 from support.contract.world import until
 from support.reassign_tool.cases import TOPICS, ArgumentList, argument_lists
 from support.reassign_tool.flows import (
@@ -84,7 +83,7 @@ class Stage:
 
     def __init__(self, lab: Lab, folder: Path, program: Program, help_text: str) -> None:
         self._lab, self._folder, self._program = lab, folder, program
-        connection = Connection.of(readiness.librdkafka_settings(lab), where="the lab")
+        connection = Connection.of(security.librdkafka_settings(lab), where="the lab")
         self._connection = connection
         self._reader, self._writer = KafkaReader(connection), KafkaWriter(connection)
         self._signs = {"{server}": lab.bootstrap_servers} | {

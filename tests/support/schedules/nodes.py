@@ -16,8 +16,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.lab import control, nodes
 from ktui.lab.java import archive_path, fetch, find_java, needed_release, run_java
 from ktui.lab.layout import Lab, LabError, Node, Security
-from ktui.lab.readiness import librdkafka_settings
-from ktui.lab.security import ADMIN, CLIENT_LISTENER, PLAIN_MODULE, login
+from ktui.lab.security import ADMIN, CLIENT_LISTENER, PLAIN_MODULE, librdkafka_settings, login
 from ktui.lab.up import LabRequest
 from support.contract.world import until
 from support.kafka.labs import Outage

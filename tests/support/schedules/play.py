@@ -32,8 +32,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.pool import redirect_client_log
 from ktui.kafka.workload import create_topic, fill
 from ktui.lab.nodes import wait_for
-from ktui.lab.readiness import librdkafka_settings
-from ktui.lab.security import ADMIN
+from ktui.lab.security import ADMIN, librdkafka_settings
 from support.cli.shell import Shell
 from support.kafka.acked_messages import AckedMessages, Writing
 from support.kafka.real_runs import Settings, all_settings

@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import layout, nodes, readiness, security
+from ktui.lab import layout, nodes, security
 from ktui.lab.layout import Lab, LabError, Node, Security, WrongInput
 from ktui.lab.security import render, server_properties
-from ktui.lab.up import down
+from ktui.lab.up import choose_ports, down, is_free, ports_from
 from support.kafka.labs import written_lab
 
 
@@ -108,42 +108,42 @@ def test_what_cannot_fail_or_be_mended_is_refused(home: Path) -> None:
 
 
 def test_chosen_ports_are_consecutive_and_free() -> None:
-    found = readiness.choose(6)
+    found = choose_ports(6)
     assert found == list(range(found[0], found[0] + 6))
-    assert all(readiness.is_free(port) for port in found)
+    assert all(is_free(port) for port in found)
 
 
 def test_a_taken_port_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert not readiness.is_free(server.getsockname()[1])
+        assert not is_free(server.getsockname()[1])
 
 
 def test_requested_ports_are_consecutive_from_the_first() -> None:
-    first, *_ = readiness.choose(3)
-    assert readiness.from_first(first, 3) == [first, first + 1, first + 2]
+    first, *_ = choose_ports(3)
+    assert ports_from(first, 3) == [first, first + 1, first + 2]
 
 
 def test_a_taken_port_among_the_requested_ones_is_named() -> None:
-    first, second, _ = readiness.choose(3)
+    first, second, _ = choose_ports(3)
     with (
         socket.create_server(("127.0.0.1", second)),
         pytest.raises(LabError, match=f"127.0.0.1:{second} is taken"),
     ):
-        readiness.from_first(first, 3)
+        ports_from(first, 3)
 
 
 @pytest.mark.parametrize("first", [-1, 0, 1023, 65534, 70000])
 def test_ports_out_of_range_are_refused(first: int) -> None:
     with pytest.raises(WrongInput, match="must lie between 1024 and 65535"):
-        readiness.from_first(first, 3)
+        ports_from(first, 3)
 
 
 def test_a_lack_of_free_ports_is_reported_with_the_option_to_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(readiness, "is_free", lambda _port: False)
+    monkeypatch.setattr("ktui.lab.is_free", lambda _port: False)
     with pytest.raises(LabError, match=r"no 6 free ports in a row .*--ports"):
-        readiness.choose(6)
+        choose_ports(6)
 
 
 def of_node(lab: Lab, node: int) -> dict[str, str]:
@@ -230,19 +230,19 @@ def test_a_backslash_in_a_value_is_escaped() -> None:
 @pytest.mark.parametrize("user", ["admin", "viewer", "nobody"])
 def test_a_client_file_matches_the_librdkafka_settings(tmp_path: Path, user: str) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
-    readiness.write_files(lab)
+    security.write_files(lab)
     from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
-    assert from_file.items() >= readiness.librdkafka_settings(lab, user).items()
+    assert from_file.items() >= security.librdkafka_settings(lab, user).items()
 
 
 def test_client_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
-    readiness.write_files(lab)
+    security.write_files(lab)
     assert stat.S_IMODE(lab.client_file("admin").stat().st_mode) == 0o600
 
 
 def test_a_plaintext_lab_needs_no_client_files(tmp_path: Path) -> None:
-    readiness.write_files(written_lab(tmp_path))
+    security.write_files(written_lab(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,10 +18,9 @@ from ktui.cluster.ports import Verdict
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.writer import KafkaWriter
-from ktui.lab import readiness
+from ktui.lab import security
 from ktui.lab.layout import Lab, ProgressReport
-from ktui.lab.readiness import Connect
-from ktui.lab.up import LabRequest, down, exit_on_signals, up
+from ktui.lab.up import Connect, LabRequest, down, exit_on_signals, up
 
 _MIB = 1024 * 1024
 _THROTTLE_BYTES_S = 250_000
@@ -54,7 +53,7 @@ def run(
         with progress() as report:
             lab = up(folder, request, connect, report)
         try:
-            connection = Connection.of(readiness.librdkafka_settings(lab), where="the lab")
+            connection = Connection.of(security.librdkafka_settings(lab), where="the lab")
             with progress() as report:
                 _set_in_motion(lab, connection, report)
             with workload.SteadyProducer(
