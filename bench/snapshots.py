@@ -17,7 +17,7 @@ from ktui.simulated.layout import GIB, BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.topics import place_replicas
-from ktui.simulated.twin.make import ClusterTwin, take_twin, twin_text
+from ktui.simulated.twin import ClusterTwin, take_twin, twin_text
 
 TOPICS, PARTITIONS, BROKERS = 1_000, 200, 100
 DOWN = 7

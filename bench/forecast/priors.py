@@ -13,7 +13,7 @@ from bench.forecast.stored import StoredRun
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Replica
 from ktui.insights import Prior, Spread
-from ktui.pipeline.what_if.model import InflowSample, RecordedCopy, RunLoads, fit
+from ktui.pipeline.forecast.model import InflowSample, RecordedCopy, RunLoads, fit
 from ktui.progress.flows import Counted
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress

@@ -19,12 +19,12 @@ from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
 from ktui.execution.run.options import RunOptions
 from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.forecast.model import Model
+from ktui.pipeline.forecast.play import GridCell, playable_run, simulate_cell
+from ktui.pipeline.forecast.what_if import Models, what_if
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
-from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import GridCell, playable_run, simulate_cell
-from ktui.pipeline.what_if.table import Models, what_if
 from ktui.planning.throttle_rates import parse_throttle_rates
 
 MOVES = 10_000

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.insights import insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
@@ -25,7 +26,6 @@ from ktui.pipeline.lake.manifest import NAME, PipelineProblem, encode
 from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
 from ktui.pipeline.run import run as running
 from ktui.pipeline.sql import DuckLake, Findings, SparkQueries, check
-from ktui.pipeline.what_if.play import GridCell
 from support.cli.call_ktui import call_ktui
 from support.pipeline.lake_rows import assert_same, into_lake, lake_rows, looks, record, rows
 from support.pipeline.report_lake import DrainedLake, records_of

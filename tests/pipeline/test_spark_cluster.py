@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.play import read_grid
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
-from ktui.pipeline.what_if.play import read_grid
 from support.cli.shell import Done
 from support.pipeline.lake_rows import TABLES, Rows, assert_same, lake_rows, lake_table
 from support.pipeline.spark_cluster import (

@@ -12,10 +12,10 @@ from msgspec.structs import astuple
 from pyspark.sql import Row, SparkSession
 
 from ktui.insights import insights_in
+from ktui.pipeline.forecast.model import HeldOutTests
+from ktui.pipeline.forecast.what_if import _tested, held_out_tests
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.tables import RATES, RUNS, WHAT_IF
-from ktui.pipeline.what_if.model import HeldOutTests
-from ktui.pipeline.what_if.table import _tested, held_out_tests
 from support.pipeline.report_lake import SIZES, DrainedLake, records_of
 from support.recordings.drained_recordings import MB
 

@@ -19,15 +19,15 @@ from ktui.pacing.limits import (
     parse_limits,
 )
 from ktui.pacing.situation import Situation, WantedPartition
-from ktui.pipeline.what_if.play import GridCell, SimulatedCell
-from ktui.pipeline.what_if.table import advise
+from ktui.pipeline.forecast.play import GridCell, SimulatedCell
+from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.simulated.clock import FIRST_MOMENT
 from ktui.simulated.data.flows import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import SnapshotInfo
-from ktui.simulated.twin.parts import BrokerLoads, broker_spec, rates_of
+from ktui.simulated.twin_parts import BrokerLoads, broker_spec, rates_of
 from ktui.speed.answer import Source
 from ktui.speed.capacity import Capacity
 from ktui.speed.least_time import least_time

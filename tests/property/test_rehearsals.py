@@ -32,7 +32,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec, TopicStart
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.twin.make import ClusterTwin, take_twin, twin_text
+from ktui.simulated.twin import ClusterTwin, take_twin, twin_text
 from support.simulated.moving_clusters import rehearsal_of
 
 BROKERS = (1, 2, 3, 4, 5)

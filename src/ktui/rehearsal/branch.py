@@ -28,8 +28,8 @@ from ktui.quantities import as_count
 from ktui.rehearsal.compare import BranchPoint, left_out
 from ktui.simulated.controller import schema
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
-from ktui.simulated.twin.make import ClusterRead, ClusterTwin, make_twin, scope_of
-from ktui.simulated.twin.parts import TwinSettings, rates_of
+from ktui.simulated.twin import ClusterRead, ClusterTwin, make_twin, scope_of
+from ktui.simulated.twin_parts import TwinSettings, rates_of
 
 
 def settings_at(seen: Observation, runs: Iterable[Run]) -> TwinSettings:

@@ -21,7 +21,7 @@ from ktui.simulated.controller.configs import Configs, rules_of
 from ktui.simulated.layout import ClusterSpec, OutsideEvent, TopicSpec
 from ktui.simulated.scenario.file import RatesFrom, SnapshotInfo
 from ktui.simulated.scenario.library import load_scenario
-from ktui.simulated.twin.parts import rates_of
+from ktui.simulated.twin_parts import rates_of
 from ktui.speed.answer import Span
 from ktui.speed.capacity import ASSUMED, OF_THROTTLE, THROTTLED
 from ktui.speed.copies import SENDING

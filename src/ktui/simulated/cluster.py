@@ -7,9 +7,8 @@ from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.ownership import GroupDescription, GroupMembership, HeartbeatAnswer, Member
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.simulated import layout
-from ktui.simulated.calls import Calls, attempted
 from ktui.simulated.clock import ScheduledCall
-from ktui.simulated.core import SimulatedCore
+from ktui.simulated.core import Calls, SimulatedCore, attempted
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
 from ktui.simulated.layout import OutsideEvent, Power, ScheduledEvent
 from ktui.simulated.reader import SimulatedReader

@@ -31,8 +31,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.text import clean
 from ktui.planning.plan import topic_name_problem
-from ktui.simulated.calls import PORT, Calls, host
-from ktui.simulated.core import SimulatedCore
+from ktui.simulated.core import PORT, Calls, SimulatedCore, host
 from ktui.simulated.data.hosts import STORAGE_ERROR
 
 PAGE = 2_000  # partitions per page of a scan (max.request.partition.size.limit)

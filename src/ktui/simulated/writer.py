@@ -18,9 +18,8 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import broker_resource, group_by_resource
 from ktui.simulated import layout
-from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
 from ktui.simulated.controller.altering import refuse_other_factor
-from ktui.simulated.core import SimulatedCore
+from ktui.simulated.core import TIMEOUT_S, Calls, SimulatedCore, attempted
 
 _Part = TypeVar("_Part")
 _Effect = Callable[[Sequence[_Part]], Mapping[_Part, WriteResult]]

@@ -19,6 +19,7 @@ from ktui.execution.journal.commands import SetThrottle
 from ktui.insights import NAME, insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
 from ktui.pipeline.lake.records import ReportFacts
@@ -39,7 +40,6 @@ from ktui.pipeline.lake.tables import (
     WHAT_IF,
 )
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
-from ktui.pipeline.what_if.play import GridCell
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.pipeline.lake_rows import lake_table
 from support.recordings.drained_recordings import MB, drained, driven

@@ -29,8 +29,8 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import OutsideEvent
-from ktui.simulated.twin.make import ClusterTwin, take_twin
-from ktui.simulated.twin.parts import rates_of
+from ktui.simulated.twin import ClusterTwin, take_twin
+from ktui.simulated.twin_parts import rates_of
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.plan.panes import PreviewPane

@@ -26,8 +26,8 @@ from ktui.execution.run.events import JournalEntry, StepBegun
 from ktui.execution.run.run import Run
 from ktui.ops.preview import FactReader
 from ktui.pacing.limits import Limits, default_limits, parse_limits
-from ktui.pipeline.what_if.model import fit
-from ktui.pipeline.what_if.play import playable_run, simulate_cell
+from ktui.pipeline.forecast.model import fit
+from ktui.pipeline.forecast.play import playable_run, simulate_cell
 from ktui.planning.check.findings import TO_START
 from ktui.planning.plan import plan_as_json
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates

@@ -17,7 +17,9 @@ from pyspark import SparkContext
 
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
 from ktui.insights import RateCurve
-from ktui.pipeline.forecast import replay
+from ktui.pipeline.forecast import replay, what_if
+from ktui.pipeline.forecast.model import Model
+from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.lake.records import (
     MOST_TELLING,
     Interval,
@@ -32,9 +34,6 @@ from ktui.pipeline.run import replays
 from ktui.pipeline.spark.cluster import error_sentence
 from ktui.pipeline.spark.session import SparkProgress
 from ktui.pipeline.tables import runs
-from ktui.pipeline.what_if import table as what_if
-from ktui.pipeline.what_if.model import Model
-from ktui.pipeline.what_if.play import GridCell
 from ktui.progress.timeline import Cause
 from ktui.recording import segments
 from ktui.recording.codec import Encoder

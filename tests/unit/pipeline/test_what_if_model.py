@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Shape
-from ktui.pipeline.what_if.model import InflowSample, Model, RecordedStep, fit
-from ktui.pipeline.what_if.play import GridCell, SimulatedCell, read_grid, relative_grid
-from ktui.pipeline.what_if.table import advise
+from ktui.pipeline.forecast.model import InflowSample, Model, RecordedStep, fit
+from ktui.pipeline.forecast.play import GridCell, SimulatedCell, read_grid, relative_grid
+from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.capacity import THROTTLED
 from ktui.speed.copies import speedup

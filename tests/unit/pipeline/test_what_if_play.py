@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.model import Evidence, Model
-from ktui.pipeline.what_if.play import (
+from ktui.pipeline.forecast.model import Evidence, Model
+from ktui.pipeline.forecast.play import (
     GridCell,
     PlayableRun,
     RateSpan,
@@ -19,7 +19,7 @@ from ktui.pipeline.what_if.play import (
     playable_run,
     simulate_cell,
 )
-from ktui.pipeline.what_if.table import advise
+from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import WINDOW_S, parse_throttle_rates
 from support.journals.journals import started
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
 from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if.model import (
+from ktui.pipeline.forecast.model import (
     LEAST_RUNS,
     LEAST_STEPS,
     Evidence,
@@ -27,8 +27,8 @@ from ktui.pipeline.what_if.model import (
     model_too_far_off,
     untested,
 )
-from ktui.pipeline.what_if.play import GridCell, PlayableRun, playable_run
-from ktui.pipeline.what_if.table import (
+from ktui.pipeline.forecast.play import GridCell, PlayableRun, playable_run
+from ktui.pipeline.forecast.what_if import (
     RealDuration,
     advised_rows,
     driven_run,

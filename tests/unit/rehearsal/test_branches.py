@@ -50,7 +50,7 @@ from ktui.rehearsal.twins import rehearse, rehearse_in_background
 from ktui.simulated.clock import FIRST_MOMENT, VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
-from ktui.simulated.twin.make import ClusterTwin
+from ktui.simulated.twin import ClusterTwin
 from ktui.speed.answer import Span
 from support.journals.journals import started
 from support.simulated.moving_clusters import ONTO_4, TWIN, rehearsal_of

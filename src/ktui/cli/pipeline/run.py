@@ -22,6 +22,7 @@ from ktui.durable import open_regular
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights import publish_insights
 from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.play import read_grid
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.lake.manifest import SparkFailed
@@ -36,7 +37,6 @@ from ktui.pipeline.run.run import (
 )
 from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
-from ktui.pipeline.what_if.play import read_grid
 from ktui.quantities import Seconds, as_count, parse_quantity
 from ktui.recording.segments import wall_ms
 

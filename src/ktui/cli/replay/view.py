@@ -44,8 +44,8 @@ from ktui.rehearsal.play import LiveRehearsal, Rehearsal
 from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import FASTEST
-from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
-from ktui.simulated.twin.parts import rates_of
+from ktui.simulated.twin import CannotSnapshot, ClusterTwin
+from ktui.simulated.twin_parts import rates_of
 from ktui.tui.app.simulated import BranchApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp

@@ -31,7 +31,7 @@ from ktui.rehearsal.play import LiveRehearsal
 from ktui.rehearsal.summary import FaultOutcome, Summary
 from ktui.rehearsal.twin import FAULT_VERBS, Fault, FaultProblem, Pace, Twin, twin_of
 from ktui.rehearsal.twins import Checked, RehearsedTwin, Thresholds, check, rehearse_in_background
-from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin
+from ktui.simulated.twin import CannotSnapshot, ClusterTwin
 from ktui.tui.run_view.launchers import BadCommand, RehearsedPlan
 
 _MOST_STALLS = 10

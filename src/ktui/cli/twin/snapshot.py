@@ -30,8 +30,8 @@ from ktui.planning.plan import Plan
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
-from ktui.simulated.twin.make import CannotSnapshot, ClusterTwin, Hide, keep, take_twin, twin_text
-from ktui.simulated.twin.parts import rates_of
+from ktui.simulated.twin import CannotSnapshot, ClusterTwin, Hide, keep, take_twin, twin_text
+from ktui.simulated.twin_parts import rates_of
 
 R = TypeVar("R")
 _MEASURED = "60s"

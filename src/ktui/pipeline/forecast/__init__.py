@@ -1,1 +1,1 @@
-"""Forecasts compared with the truth, and insights for later runs."""
+"""Forecasts compared with the truth, what other limits would have done, insights for later runs."""

@@ -16,6 +16,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ktui import __version__
 from ktui.insights import ClusterInsights, Insights
 from ktui.pipeline.forecast.insights import insights, rows
+from ktui.pipeline.forecast.model import (
+    FitInputs,
+    InflowSample,
+    RecordedCopy,
+    RecordedStep,
+    RunLoads,
+)
+from ktui.pipeline.forecast.play import GridCell
+from ktui.pipeline.forecast.what_if import Models, models, what_if
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import computed_once, forget
@@ -23,15 +32,6 @@ from ktui.pipeline.lake.tables import INTAKES, POLLS, RUN_EVENTS, RUNS, STATES
 from ktui.pipeline.tables.listings import PARTITION, fetch_all, left_join_null_safe
 from ktui.pipeline.tables.runs import run_folds
 from ktui.pipeline.tables.runs import steps as all_steps
-from ktui.pipeline.what_if.model import (
-    FitInputs,
-    InflowSample,
-    RecordedCopy,
-    RecordedStep,
-    RunLoads,
-)
-from ktui.pipeline.what_if.play import GridCell
-from ktui.pipeline.what_if.table import Models, models, what_if
 
 _CATCHING_UP = "catching up"
 _STEP = "topic string, partition int, adding array<int>, leader int, before array<int>"

@@ -25,7 +25,7 @@ from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import Tape
 from ktui.rehearsal.compare import BranchPoint
 from ktui.simulated.clock import VirtualClock
-from ktui.simulated.twin.make import ClusterTwin
+from ktui.simulated.twin import ClusterTwin
 from ktui.tui.replay.app import ReplayApp
 from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start

@@ -16,7 +16,7 @@ from ktui.cluster.broker import Broker
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.execution.run import events
 from ktui.pacing.limits import FIELDS, Limits, LimitsProblem, parse_limits
-from ktui.pipeline.what_if.model import Model, SimulatedUse, beyond_evidence, missing_evidence
+from ktui.pipeline.forecast.model import Model, SimulatedUse, beyond_evidence, missing_evidence
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import (

@@ -16,10 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ktui.execution.run.events import AnyRunEvent, decode
 from ktui.insights import limit_options, options_text
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
-from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
-from ktui.pipeline.tables.runs import RateChooser
-from ktui.pipeline.what_if.model import (
+from ktui.pipeline.forecast.model import (
     FitInputs,
     HeldOutTests,
     Model,
@@ -27,7 +24,7 @@ from ktui.pipeline.what_if.model import (
     model_too_far_off,
     untested,
 )
-from ktui.pipeline.what_if.play import (
+from ktui.pipeline.forecast.play import (
     GridCell,
     PlayableRun,
     RateSpan,
@@ -36,6 +33,9 @@ from ktui.pipeline.what_if.play import (
     relative_grid,
     simulate_cell,
 )
+from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
+from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.tables.runs import RateChooser
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 from ktui.preview.facts import Moves
 from ktui.quantities import as_count, as_duration, as_rate

@@ -23,7 +23,7 @@ from ktui.simulated.controller import schema
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
 from ktui.simulated.scenario.file import SnapshotInfo, SnapshotRates
 from ktui.simulated.scenario.world import MOST_BROKERS, MOST_PARTITIONS, MOST_REPLICAS
-from ktui.simulated.twin.parts import (
+from ktui.simulated.twin_parts import (
     SESSION_TIMEOUT,
     Moment,
     TwinSettings,

@@ -1,1 +1,0 @@
-"""Recorded runs, simulated under other limits and throttles."""

@@ -1,1 +1,0 @@
-"""The twin of a real cluster: read through its port, and written as a scenario file."""
