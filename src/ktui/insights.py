@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.durable import make_folder, write_whole
 from ktui.inputfile import FileProblem, Unreadable, read_input
-from ktui.json_text import checked_moment
+from ktui.json_text import Dated
 from ktui.pacing.limits import Limits, default_limits, limit_text
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
@@ -73,7 +73,7 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
         return max(1.0, rate if throttle is None else min(rate, self.throttled * throttle))
 
 
-class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
+class Prior(Dated, frozen=True, omit_defaults=True):
     """The speed of earlier runs on the same cluster, and what they were like, where known."""
 
     replica_bytes_s: Spread
@@ -84,7 +84,7 @@ class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes a second into a broker, over all the replicas that it is adding."""
     runs: NonNegativeInt
     """The number of runs behind these figures; 0 if they come from other people's moves."""
-    alone: dict[int, NonNegative] = {}
+    alone: dict[int, NonNegative] = msgspec.field(default_factory=dict)
     """Bytes a second into a single replica without a throttle, by receiver, where it is not usual.
     """
     onto: tuple[int, ...] = ()
@@ -97,10 +97,6 @@ class Prior(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of brokers of the cluster; None where that is not known."""
     at: datetime | None = None
     """When the last of these copies were seen; None where that is not known."""
-
-    def __post_init__(self) -> None:
-        if self.at is not None:
-            checked_moment(self.at)
 
 
 SCHEMA_VERSION = 1
@@ -171,7 +167,7 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     record: str | None = None  # options of `ktui start` to record a run that may show more
 
 
-class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterInsights(Dated, frozen=True, kw_only=True):
     """The insights into one cluster."""
 
     cluster_id: str
@@ -187,23 +183,14 @@ class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[RunAdvice, ...] = ()
     withheld: tuple[Withheld, ...] = ()
 
-    def __post_init__(self) -> None:
-        for moment in (self.began, self.ended):
-            if moment is not None:
-                checked_moment(moment)
 
-
-class Insights(msgspec.Struct, frozen=True, kw_only=True):
+class Insights(Dated, frozen=True, kw_only=True):
     """The whole file."""
 
     schema_version: int = SCHEMA_VERSION
     made_at: datetime | None = None  # None if no insights have been made yet
     version: str = ""  # the version of ktui that made the insights
     clusters: tuple[ClusterInsights, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.made_at is not None:
-            checked_moment(self.made_at)
 
     def of(self, cluster_id: str) -> ClusterInsights | None:
         return next((each for each in self.clusters if each.cluster_id == cluster_id), None)

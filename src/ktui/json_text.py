@@ -53,6 +53,15 @@ def checked_moment(moment: datetime) -> datetime:
     return moment
 
 
+class Dated(msgspec.Struct, frozen=True):
+    """A record of which no moment is one that `checked_moment` refuses: then ValueError."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if isinstance(value := getattr(self, name), datetime):
+                checked_moment(value)
+
+
 def unknown_field(body: bytes, known: object) -> str | None:
     """Return the first unknown field of a JSON object, such as `options.rack`; None for none."""
     return next(_unknown(msgspec.json.decode(body), known, ""), None)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ktui.insights import NonNegativeInt, Prior, RateCurve, Spread
-from ktui.json_text import checked_moment
+from ktui.json_text import Dated
 from ktui.speed.capacity import ASSUMED, THROTTLED, Amount, BrokerShown, CapacityMemory
 from ktui.speed.copies import HALF_AT, speedup
 
@@ -30,7 +30,7 @@ which are alike, differ by chance with less.
 _DECILES = 10
 
 
-class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
+class SpeedShown(Dated, frozen=True, kw_only=True):
     """What a run has shown: the contents of its file."""
 
     schema_version: int = SCHEMA_VERSION
@@ -40,9 +40,6 @@ class SpeedShown(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Amount | None = None  # seconds of a step beside copying; None while unknown
     largest: NonNegativeInt  # the bytes of the largest partition that it has copied
     brokers: NonNegativeInt | None = None
-
-    def __post_init__(self) -> None:
-        checked_moment(self.at)
 
 
 def received_by(memory: CapacityMemory) -> tuple[BrokerShown, ...]:

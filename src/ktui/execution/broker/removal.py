@@ -18,7 +18,7 @@ from ktui.durable import read_note, sync_folder, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import lock_file
 from ktui.execution.host.state_dir import StateDir
-from ktui.json_text import checked_moment, decode_untrusted
+from ktui.json_text import Dated, decode_untrusted
 
 _PATIENCE_S = 0.5
 
@@ -30,7 +30,7 @@ class CordonMemory(msgspec.Struct, frozen=True):
     value: str  # of the removal
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
+class Removal(Dated, frozen=True, kw_only=True):
     """A removal of a broker, from its first change to its last."""
 
     schema_version: Literal[1] = 1
@@ -47,11 +47,6 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """
     undoing: bool = False  # on its way back: undone runs are no longer named
     unregistered_at: datetime | None = None
-
-    def __post_init__(self) -> None:
-        checked_moment(self.begun_at)
-        if self.unregistered_at is not None:
-            checked_moment(self.unregistered_at)
 
     @property
     def runs(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir, refuse_network
 from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
-from ktui.json_text import checked_moment, decode_untrusted
+from ktui.json_text import Dated, decode_untrusted
 
 _PATIENCE_S = 0.5  # until a lock counts as held: who asks for the holder also locks for a moment
 _START_PATIENCE_S = 30.0
@@ -39,16 +39,13 @@ _MOST_BYTES = 4096
 _WHILE = "while this process owned the run: another one may own it now"
 
 
-class Holder(msgspec.Struct, frozen=True):
+class Holder(Dated, frozen=True):
     """The process that holds a lock."""
 
     pid: int
     host: str
     user: str
     since: datetime  # aware, UTC
-
-    def __post_init__(self) -> None:
-        checked_moment(self.since)
 
     def __str__(self) -> str:
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
@@ -267,16 +264,13 @@ def _cluster_of(run: RunDir) -> str | None:
     return event.cluster_id if isinstance(event, Started) else None
 
 
-class ShutGate(msgspec.Struct, frozen=True):
+class ShutGate(Dated, frozen=True):
     """Who shut the gate of a cluster, when, and why."""
 
     cluster_id: str
     at: datetime
     who: str  # user@host (pid)
     reason: str  # what was cancelled
-
-    def __post_init__(self) -> None:
-        checked_moment(self.at)
 
     @property
     def words(self) -> str:

@@ -16,7 +16,7 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.states import CancelKind, State
-from ktui.json_text import checked_moment, decode_untrusted, unknown_field
+from ktui.json_text import Dated, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import LEAST, Move, Step, Urgency, weight_of
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
@@ -85,15 +85,12 @@ class BudgetShared(ThrottleEvent, frozen=True, kw_only=True, tag="budget_shared"
     shares: tuple[BrokerRate, ...]  # the share of each broker that receives copies
 
 
-class RateChosen(ThrottleEvent, frozen=True, kw_only=True, tag="rate_chosen"):
+class RateChosen(ThrottleEvent, Dated, frozen=True, kw_only=True, tag="rate_chosen"):
     """The lowest rate into each broker at which the run is expected to end by the time of --by."""
 
     rate: int | None = None  # bytes a second; None where the run needs all there is
     ends_at: datetime  # the latest expected end
     late: bool = False  # whether that is after the time promised, even at any rate
-
-    def __post_init__(self) -> None:
-        checked_moment(self.ends_at)
 
 
 class RateHeld(ThrottleEvent, frozen=True, kw_only=True, tag="rate_held"):
@@ -276,7 +273,7 @@ class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):
     partitions: tuple[Planned, ...]
 
 
-class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
+class Owned(RunEvent, Dated, frozen=True, kw_only=True, tag="owned"):
     """An engine took the run on: the first one, or one that resumed it."""
 
     pid: int
@@ -284,10 +281,6 @@ class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
     user: str
     until: datetime | None = None  # nothing begins that is not expected to end by then
     ownership_off: bool = False  # --no-ownership: it does not check who owns the cluster
-
-    def __post_init__(self) -> None:
-        if self.until is not None:
-            checked_moment(self.until)
 
 
 class EngineLeft(RunEvent, frozen=True, kw_only=True, tag="left"):
@@ -345,16 +338,12 @@ class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
     who: str = ""
 
 
-class StepGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
+class StepGate(RunEvent, Dated, frozen=True, kw_only=True, tag="gate"):
     """The cluster's health, an unknown owner or the schedule holds new steps back, or no longer."""
 
     shut: bool
     reason: str = ""
     until: datetime | None = None  # when it opens, where known: the schedule's
-
-    def __post_init__(self) -> None:
-        if self.until is not None:
-            checked_moment(self.until)
 
 
 class ScheduleChanged(RunEvent, frozen=True, kw_only=True, tag="schedule"):

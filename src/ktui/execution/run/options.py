@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.json_text import checked_moment
+from ktui.json_text import Dated
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances
 from ktui.planning.throttle_rates import (
@@ -131,7 +131,7 @@ def _local(day: date, minutes: int) -> datetime:
     return min(real) if real else max(moments)
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Schedule(Dated, frozen=True, kw_only=True, omit_defaults=True):
     """When steps may begin. Steps in flight finish whenever they do."""
 
     start_at: datetime | None = None  # no step begins before
@@ -140,9 +140,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: datetime | None = None  # the run should end by then, at the lowest rate that does
 
     def __post_init__(self) -> None:
-        for moment in (self.start_at, self.by):
-            if moment is not None:
-                checked_moment(moment)
+        super().__post_init__()
         if self.window:
             parse_window(self.window)
 
