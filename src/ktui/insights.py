@@ -30,7 +30,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 _EXTRAPOLATION = 2
-"""The curve holds up to this multiple of the most replicas seen at once; beyond is unknown."""
+"""The curve holds up to this multiple of the most replicas seen at once; more of them are taken to
+bring no more."""
 
 
 class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +63,8 @@ class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     def carries(self, throttle: int | None) -> bool:
         return self.known_to is None or (throttle is not None and throttle <= self.known_to)
 
-    @property
-    def holds_to(self) -> int:
-        """The number of replicas at once beyond which more of them are taken to bring no more."""
-        return _EXTRAPOLATION * self.most_at_once
-
     def bytes_s(self, at_once: float, throttle: int | None) -> float:
-        count = min(at_once, self.holds_to)
+        count = min(at_once, _EXTRAPOLATION * self.most_at_once)
         rate = self.most_bytes_s * count / (count + self.half_at)
         return max(1.0, rate if throttle is None else min(rate, self.throttled * throttle))
 

@@ -67,6 +67,9 @@ class _Sums:
     def __init__(self, limits: Limits, rates: Rates) -> None:
         self._limits = limits
         self._by_size = limits.by_size
+        # shape whole adds all replicas of a partition at once whatever R is
+        self._replicas_at_once = None if limits.shape is Shape.WHOLE else limits.replicas
+        self._leaders_stay = limits.shape is Shape.GENTLE and limits.extra_replicas is None
         self._rates = rates
         self._rate = cache(lambda broker: rates.takes(broker, 1))
         self._onto: dict[int, CopiesOnto] = {}
@@ -113,15 +116,6 @@ class _Sums:
         self._in_places_s += least_s
         if least_s > self._longest_s:
             self._longest_s, self._longest = least_s, (one.tp, whole)
-
-    @property
-    def _replicas_at_once(self) -> int | None:
-        """R; shape whole adds all replicas of a partition at once whatever R is."""
-        return None if self._limits.shape is Shape.WHOLE else self._limits.replicas
-
-    @property
-    def _leaders_stay(self) -> bool:
-        return self._limits.shape is Shape.GENTLE and self._limits.extra_replicas is None
 
     def _goes_in_turn(self, one: WantedPartition, broker: int) -> bool:
         return one.weight >= (self._limits.most_at("bytes_per_broker", broker) or inf)

@@ -228,11 +228,12 @@ def _held(facts: BrokerFacts, claims: Claims, runs: Collection[str]) -> Iterator
         if why is Stay.CANARY and run not in runs:
             why = Stay.LEFT_CANARY
         held = on_disk.get(tp)
+        absent = 0 if facts.on_disk is not None and facts.id in state.adding else None
         yield HeldReplica(
             tp=tp,
             why=why,
             run=run,
-            size=held.total_size if held is not None else _absent_size(facts, state),
+            size=absent if held is None else held.total_size,
             moves_dirs=held is not None and held.future is not None,
             leads=state.leader == facts.id,
             preferred=state.target[:1] == (facts.id,),
@@ -241,10 +242,6 @@ def _held(facts: BrokerFacts, claims: Claims, runs: Collection[str]) -> Iterator
         )
     for tp in on_disk.keys() - facts.states.keys():
         yield HeldReplica(tp=tp, why=Stay.STRAY, size=on_disk[tp].total_size)
-
-
-def _absent_size(facts: BrokerFacts, state: PartitionState) -> int | None:
-    return 0 if facts.on_disk is not None and facts.id in state.adding else None
 
 
 def _why(broker: int, state: PartitionState, claim: RunClaim | None) -> tuple[Stay, str]:

@@ -255,7 +255,8 @@ class Decider:
         to_poll = {*roster.in_flight, *roster.between, *roster.ready, *soon}
         held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
         unseen = set[TopicPartition]().union(*map(self._memory.held, held))
-        if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
+        blocked_due = self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
+        if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or blocked_due:
             self._blocked_at_s = self._polled_s
             to_poll |= roster.blocked.keys() | unseen
         return to_poll
@@ -288,10 +289,6 @@ class Decider:
         if limits.shape is Shape.WHOLE and limits.partitions is None:
             return len(self._roster.queue)
         return 2 * (max(LEAST_AHEAD, in_flight) if limits.partitions is None else limits.partitions)
-
-    @property
-    def _blocked_due(self) -> bool:
-        return self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
 
     def _gate(self, observed: Observed, forbidden: str | None) -> list[AnyRunEvent]:
         gated = self._options.gated

@@ -216,7 +216,9 @@ class Engine:
             self._commands.take_commands()  # a rollback reopens the run
         if self._run.ended:
             return
-        self._record([owner, *self._lift_pauses()])
+        # of the pauses, those that concerned the previous process; an operator's stay
+        lifted = [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
+        self._record([owner, *lifted])
         while not self._leaving.is_set() and not self._run.ended:
             self._recorder.check_owned()  # also while there is nothing to write
             self._check_recording()
@@ -242,10 +244,6 @@ class Engine:
         reason = self._leave_when(self._run, seen)
         if reason is not None:
             self.leave(reason)
-
-    def _lift_pauses(self) -> list[AnyRunEvent]:
-        """Lift those that concerned the previous process, but no operator's."""
-        return [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
 
     async def _turn(self) -> None:
         for left in reversed(range(MOST_REPOLLS + 1)):

@@ -27,7 +27,7 @@ from ktui.execution.run.parts import MOST_TRIES, failure_reason
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.run.unanswered import open_request_text
-from ktui.pacing.situation import Done, Move, Next, Situation
+from ktui.pacing.situation import LEAST, Done, Move, Next, Situation
 from ktui.pacing.steps import next_step
 from ktui.progress.poll import RESTART_S
 from ktui.progress.timeline import Cause, Stall, StallKind
@@ -54,7 +54,7 @@ def first_end_s(memory: WorkingState, now: datetime, poll_s: float) -> float:
 def _end_s(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> float:
     track = memory.run.tracks[move.tp]
     took_s = 0.0 if track.step is None else (now - track.step.at).total_seconds()
-    if not move.step.adds or track.planned.is_tiny:  # mostly over at once
+    if not move.step.adds or track.planned.weight == LEAST:  # mostly over at once
         return 0.0 if took_s < QUICK_FOR_S else poll_s
     timeline = memory.progress.timelines.get(move.tp)
     left = None if timeline is None else timeline.left_s
@@ -368,7 +368,8 @@ class StepsInFlight:
         stall = self._stalls.of(track)
         self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
-            goes_on = state_when_cancelled(_adding(state), track.cancel)
+            state_now = State.ADDING if state.adding else State.DROPPING
+            goes_on = state_when_cancelled(state_now, track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
             why = self._stalls.held_up_by(track)
             return [state_event(track, goes_on, why)] if hindered or why != track.reason else []
@@ -405,10 +406,6 @@ def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
     queued = state_when_cancelled(State.QUEUED, track.cancel)
     events = standing_events(track, following)
     return [e for e in events if getattr(e, "state", None) is not queued]
-
-
-def _adding(state: PartitionState) -> State:
-    return State.ADDING if state.adding else State.DROPPING
 
 
 def _listed(brokers: tuple[int, ...]) -> str:

@@ -23,6 +23,7 @@ from ktui.inputfile import Unreadable, expand_home
 
 MOUNTS = Path("/proc/mounts")  # Linux's list, in fstab(5)'s format; elsewhere nothing is known
 
+# keep their files on another machine, or on this machine's host
 _NETWORK = re.compile(
     r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs|orangefs|pvfs2"
     r"|virtiofs|vboxsf|vmhgfs|prl_fs|wekafs|juicefs"
@@ -40,11 +41,6 @@ _RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-
-
-def is_network(kind: str) -> bool:
-    """Whether a file system keeps its files on another machine, or on this machine's host."""
-    return _NETWORK.fullmatch(kind) is not None
 
 
 def file_system_of(path: Path) -> str | None:
@@ -220,7 +216,7 @@ class StateDir(msgspec.Struct, frozen=True):
 def refuse_network(path: Path) -> None:
     """Check that a folder, there or not, is on a local disk: else locks and syncs mean little."""
     kind = file_system_of(path)
-    if kind is not None and is_network(kind):
+    if kind is not None and _NETWORK.fullmatch(kind):
         raise StateDirProblem(
             f"{path}: is on a network file system ({kind}), where journals and locks are not safe. "
             f"Name a state directory on a local disk: --state-dir DIR, or {STATE_DIR}"
@@ -296,8 +292,6 @@ _MOST_BYTES = 4096
 
 
 class _Id(msgspec.Struct):
-    """The contents of the file."""
-
     id: str
     inode: int  # of the file itself
 

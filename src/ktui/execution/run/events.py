@@ -18,7 +18,7 @@ from ktui.execution.run.options import RunOptions, Schedule
 from ktui.execution.run.states import CancelKind, State
 from ktui.json_text import Dated, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import LEAST, Move, Step, Urgency, weight_of
+from ktui.pacing.situation import Move, Step, Urgency, weight_of
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 
@@ -213,10 +213,6 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     @property
     def tp(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
-
-    @property
-    def is_tiny(self) -> bool:
-        return self.weight == LEAST
 
     @property
     def weight(self) -> int:

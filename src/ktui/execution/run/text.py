@@ -285,7 +285,7 @@ def _event_text(event: events.AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR09
             wait = "waits" if len(event.partitions) == 1 else "wait"
             return f"{scope_text((), event.partitions)} {wait} for the target of an extra plan"
         case events.Noted():
-            return f"note: {event.text}{_by(event.who)}"
+            return f"note: {event.text}{f', by {event.who}' if event.who else ''}"
         case events.EventCommandFailed():
             return event.reason
         case _:
@@ -294,10 +294,6 @@ def _event_text(event: events.AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR09
 
 def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
-
-
-def _by(who: str) -> str:
-    return f", by {who}" if who else ""
 
 
 def _asked_by(who: str) -> str:

@@ -169,7 +169,8 @@ class ThrottleLedger(msgspec.Struct):
         ours = self.ours[key]
         if found in ours.values:
             return False
-        return found != _own(ours.before) or bool(ours.values and not ours.unsure)
+        before = None if ours.before is None else ours.before.own
+        return found != before or bool(ours.values and not ours.unsure)
 
     def _changed_by_others(self, event: events.SettingChanged) -> None:
         key, found = (event.resource, event.key), event.found
@@ -178,7 +179,8 @@ class ThrottleLedger(msgspec.Struct):
             return
         is_rate = event.resource.scope is ConfigScope.BROKER
         if is_rate and (found == theirs or self.changed_by_others(key, found)):
-            ours = msgspec.structs.replace(ours, before=_as_set(found))
+            before = None if found is None else Setting(found, ConfigSource.OWN)
+            ours = msgspec.structs.replace(ours, before=before)
             if found is not None:
                 self.foreign[key] = found
         if key not in self.foreign and not ours.unsure:
@@ -261,14 +263,6 @@ class ThrottleLedger(msgspec.Struct):
             case _:
                 unsure = False
         self.ours[key] = msgspec.structs.replace(ours, values=values, unsure=unsure)
-
-
-def _own(setting: Setting | None) -> str | None:
-    return None if setting is None else setting.own
-
-
-def _as_set(value: str | None) -> Setting | None:
-    return None if value is None else Setting(value, ConfigSource.OWN)
 
 
 def _values(change: ConfigChange) -> frozenset[str]:

@@ -160,12 +160,8 @@ class Figure(NamedTuple):
     brokers: Mapping[int, float] | None = None  # where known; None where one figure is that of all
 
 
-class FigureWindow(NamedTuple):
-    """What was copied in a window, and what somebody felt."""
-
-    figure: Figure
-    sources: Mapping[int, Collection[int]]  # with the leaders that each copied from, at least one
-    flows: Flows
+Sources = Mapping[int, Collection[int]]
+"""The brokers that received copies in a window, with the leaders of each, at least one."""
 
 
 class _Felt(NamedTuple):
@@ -222,29 +218,29 @@ class ObjectiveRates:
     def keep(self, brokers: Collection[int]) -> None:
         self._of = {broker: of for broker, of in self._of.items() if broker in brokers}
 
-    def window(self, window: FigureWindow) -> RateHeld:
+    def window(self, figure: Figure, sources: Sources, flows: Flows) -> RateHeld:
         """Return the rates from the end of a window on, its figure, and why they moved last."""
-        figure, flows = window.figure, window.flows
         if figure.brokers is not None:
-            return self._by_broker(window, figure.brokers)
+            return self._by_broker(figure.problem, figure.brokers, sources, flows)
         used = [of.in_s for of in flows.brokers.values() if of.in_s is not None]
         rate = self._all.window(figure.value, max(used, default=None))
         return RateHeld(rate=rate, figure=figure.value, reason=figure.problem, why=self._all.why)
 
-    def _by_broker(self, window: FigureWindow, figures: Mapping[int, float]) -> RateHeld:
-        felt = {b: _highest(figures, b, leaders) for b, leaders in window.sources.items()}
+    def _by_broker(
+        self, problem: str, figures: Mapping[int, float], sources: Sources, flows: Flows
+    ) -> RateHeld:
+        felt = {b: _highest(figures, b, leaders) for b, leaders in sources.items()}
         for broker, (value, _) in felt.items():
             self._of.setdefault(broker, _Receiver()).feel(value)
         self._part_or_join(felt)
-        self._move(felt, window.flows)
+        self._move(felt, flows)
         worst = max(felt, key=lambda broker: felt[broker].rank)
         value, of = felt[worst]
-        problem = window.figure.problem or f"none of broker {of}"
-        sending = {leader for leaders in window.sources.values() for leader in leaders}
+        sending = {leader for leaders in sources.values() for leader in leaders}
         return RateHeld(
             rate=min((self._control_of(broker).rate for broker in self._of), default=FLOOR),
             figure=value,
-            reason=problem if value is None else "",
+            reason=problem or f"none of broker {of}" if value is None else "",
             why=self._control_of(worst).why,
             brokers=tuple(self._held(b, figures) for b in sorted(self._of.keys() | sending)),
         )
@@ -334,7 +330,7 @@ class ObjectiveKeeper:
             return []
         later = {broker for broker, count in self._run.copies.onto.items() if count > 0}
         self._rates.keep(later | sources.keys())
-        held = self._rates.window(FigureWindow(figure, sources, flows))
+        held = self._rates.window(figure, sources, flows)
         self._windows += 1
         self._kept += held.figure is not None and held.figure <= objective.below
         held = msgspec.structs.replace(held, windows=self._windows, kept=self._kept)

@@ -14,7 +14,6 @@ from ktui.execution.run.events import AnyRunEvent, RateChosen, StepBegun, StepOv
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.rest import (
-    CopyMemory,
     CopyProgress,
     LeastLeft,
     Remaining,
@@ -114,7 +113,7 @@ class ForecastMemory(msgspec.Struct):
     """What was learned from a run's copies so far, and what was forecast lately."""
 
     capacity: CapacityMemory = msgspec.field(default_factory=CapacityMemory)
-    copies: CopyMemory = msgspec.field(default_factory=CopyMemory)
+    copies: CopyProgress = msgspec.field(default_factory=CopyProgress)
     at: datetime | None = None
     simulated_at: datetime | None = None
     simulated: Remaining = Remaining(0.0, 0.0)
@@ -137,11 +136,10 @@ class TimeLeftForecast:
         self._memory = memory = ForecastMemory() if memory is None else memory
         self._capacity = Capacity(prior, memory.capacity, share)
         self._likely = Capacity(prior, memory.capacity)  # with the usual share of a throttle
-        self.headway = CopyProgress(run, self._capacity, memory.copies)
+        self.headway = memory.copies
 
     def follow(self, run: Run) -> None:
         self._run = run
-        self.headway.follow(run)
 
     @property
     def looked(self) -> bool:
@@ -173,7 +171,8 @@ class TimeLeftForecast:
 
     def update(self, now: datetime, seen: Timelines) -> None:
         self._memory.at = now
-        self.headway.update(now, seen, self.time_needed().bytes_s if self.known else lambda _: 0.0)
+        expected = self.time_needed().bytes_s if self.known else lambda _: 0.0
+        self.headway.update(self._run, self._capacity, now, seen, expected)
 
     def time_needed(self) -> TimeNeeded:
         prior, in_force = self._prior, self._run.throttled.in_force

@@ -61,12 +61,15 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
         return self.copied / whole if whole else 0.0
 
 
-class CopyMemory(msgspec.Struct):
-    """What was observed of a run's copies so far."""
+_Copies = Mapping[tuple[TopicPartition, int], _Copy]
+
+
+class CopyProgress(msgspec.Struct):
+    """Follow the copies in flight of a run: what was observed of them so far."""
 
     copies: dict[tuple[TopicPartition, int], _Copy] = {}
     looked_at: datetime | None = None
-    over: set[TopicPartition] = set()  # their steps ended as intended since the last poll
+    ended: set[TopicPartition] = set()  # their steps ended as intended since the last poll
     sizes: dict[TopicPartition, float] = {}  # bytes, as of the last poll that showed them
     growth: float = 0.0
     growth_weight: float = 0.0
@@ -75,82 +78,69 @@ class CopyMemory(msgspec.Struct):
     joining: tuple[float, ...] = ()
     other: tuple[float, ...] = ()
 
-
-class CopyProgress:
-    """Follow the copies in flight of a run; `capacity` learns from them."""
-
-    def __init__(self, run: Run, capacity: Capacity, memory: CopyMemory | None = None) -> None:
-        self._run = run
-        self._capacity = capacity
-        self._memory = CopyMemory() if memory is None else memory
-
     def throttled(self, at: datetime) -> None:
-        self._memory.quiet_until = at + _AFTER_THROTTLE
+        self.quiet_until = at + _AFTER_THROTTLE
 
     def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
-        self._memory.sizes.pop(tp, None)
-        self._memory.over.add(tp)
+        self.sizes.pop(tp, None)
+        self.ended.add(tp)
         if not step.begun.adding:
-            self._memory.other = _latest(self._memory.other, (at - step.at).total_seconds())
-        whole_at = self._memory.whole_at.pop(tp, None)
+            self.other = _latest(self.other, (at - step.at).total_seconds())
+        whole_at = self.whole_at.pop(tp, None)
         if whole_at is not None:
-            self._memory.joining = _latest(self._memory.joining, (at - whole_at).total_seconds())
-
-    def follow(self, run: Run) -> None:
-        self._run = run
+            self.joining = _latest(self.joining, (at - whole_at).total_seconds())
 
     @property
     def looked(self) -> bool:
-        return self._memory.looked_at is not None
+        return self.looked_at is not None
 
     @property
     def joining_s(self) -> int | None:
         """Of a step that adds, besides copying, in whole polls; None while unknown."""
-        return (
-            max(0, round(median(self._memory.joining) - POLL_S / 2))
-            if self._memory.joining
-            else None
-        )
+        return max(0, round(median(self.joining) - POLL_S / 2)) if self.joining else None
 
     @property
     def other_s(self) -> int:
         """Of a step that adds nothing, in whole polls; at least one."""
-        return (
-            max(POLL_S, round(median(self._memory.other) - POLL_S / 2))
-            if self._memory.other
-            else POLL_S
-        )
+        return max(POLL_S, round(median(self.other) - POLL_S / 2)) if self.other else POLL_S
 
     def left(self, tp: TopicPartition, step: OpenStep) -> dict[int, float]:
         """The bytes that the replicas of a step still lack, by broker."""
-        copies = {broker: self._memory.copies.get((tp, broker)) for broker in step.begun.adding}
+        copies = {broker: self.copies.get((tp, broker)) for broker in step.begun.adding}
         return {b: copy.left for b, copy in copies.items() if copy is not None and copy.left > 0}
 
     def done(self, track: Track) -> float:
         """The bytes copied by a step in flight, by sizes as of the run's start."""
         adding = () if track.step is None else track.step.begun.adding
-        copies = (self._memory.copies.get((track.tp, broker)) for broker in adding)
+        copies = (self.copies.get((track.tp, broker)) for broker in adding)
         return sum(copy.share * track.planned.size for copy in copies if copy is not None)
 
     def grown(self, passed_s: float) -> float:
-        return max(0.1, 1 + self._memory.growth * passed_s)
+        return max(0.1, 1 + self.growth * passed_s)
 
-    def update(self, now: datetime, seen: Timelines, expected: Callable[[Pair], float]) -> None:
-        """`expected` returns the rate of a copy that is not observed, in bytes a second."""
-        before, self._memory.copies = self._memory.copies, {}
-        for track in self._run.tracks_in_flight.values():
+    def update(
+        self,
+        run: Run,
+        capacity: Capacity,
+        now: datetime,
+        seen: Timelines,
+        expected: Callable[[Pair], float],
+    ) -> None:
+        """`capacity` learns; `expected`: the bytes a second of a copy that is not observed."""
+        before, self.copies = self.copies, {}
+        for track in run.tracks_in_flight.values():
             step = track.step
             if step is None or not step.begun.adding or step.cancelled_by_operator:
                 continue
             timeline = seen.get(track.tp)
             if timeline is None:
-                self._memory.copies |= _unseen(track, step, now, expected)
+                self.copies |= _unseen(track, step, now, expected)
             else:
-                self._memory.copies |= self._of(track, step, timeline)
+                self.copies |= self._of(track, step, timeline)
                 if not self.left(track.tp, step):
-                    self._memory.whole_at.setdefault(track.tp, now)
+                    self.whole_at.setdefault(track.tp, now)
         if seen:
-            self._learn(now, before)
+            self._learn(run, capacity, now, before)
 
     def _of(
         self, track: Track, step: OpenStep, timeline: Timeline
@@ -164,57 +154,51 @@ class CopyProgress:
             lane = timeline.lanes.get(broker)
             share = _share(lane)
             if lane is not None and lane.lag_bytes and 0 < share < _MOST_SHARE:
-                known = self._memory.sizes.get(track.tp, lane.lag_bytes / (1 - share))
-                self._memory.sizes[track.tp] = share * known + lane.lag_bytes
-            size = self._memory.sizes.get(track.tp, track.planned.size)
+                known = self.sizes.get(track.tp, lane.lag_bytes / (1 - share))
+                self.sizes[track.tp] = share * known + lane.lag_bytes
+            size = self.sizes.get(track.tp, track.planned.size)
             yield (
                 (track.tp, broker),
                 _Copy(share * size, (1 - share) * size, leader_of(step), _is_blocked(lane)),
             )
 
-    def _learn(self, now: datetime, before: Mapping[tuple[TopicPartition, int], _Copy]) -> None:
-        looked_at, self._memory.looked_at = self._memory.looked_at, now
-        over, self._memory.over = self._memory.over, set()
+    def _learn(self, run: Run, capacity: Capacity, now: datetime, before: _Copies) -> None:
+        looked_at, self.looked_at = self.looked_at, now
+        ended, self.ended = self.ended, set()
         passed_s = 0.0 if looked_at is None else (now - looked_at).total_seconds()
         if not 0 < passed_s <= _LONGEST_S:
             return
-        if self._memory.quiet_until is None or now >= self._memory.quiet_until:
-            self._learn_rates(before, over, passed_s)
-        self._learn_growth(now, passed_s)
+        if self.quiet_until is None or now >= self.quiet_until:
+            copied = list(self._copied_since(before, ended))
+            capacity.learn(copied, passed_s, run.throttled.in_force)
+        self._learn_growth(run, now, passed_s)
 
-    def _learn_rates(
-        self,
-        before: Mapping[tuple[TopicPartition, int], _Copy],
-        over: set[TopicPartition],
-        passed_s: float,
-    ) -> None:
-        """A copy whose step is over has received the rest."""
-        copied: list[tuple[Pair, float]] = []
+    def _copied_since(
+        self, before: _Copies, ended: set[TopicPartition]
+    ) -> Iterator[tuple[Pair, float]]:
+        """A copy whose step has ended has received the rest."""
         for (tp, broker), was in before.items():
-            now = self._memory.copies.get((tp, broker))
-            gone = now is None and tp not in over
+            now = self.copies.get((tp, broker))
+            gone = now is None and tp not in ended
             if was.left <= 0 or was.blocked or gone or (now is not None and now.blocked):
                 continue
             size = was.left if now is None else now.copied - was.copied
-            copied.append(((was.leader, broker), size))
-        self._capacity.learn(copied, passed_s, self._run.throttled.in_force)
+            yield (was.leader, broker), size
 
-    def _learn_growth(self, now: datetime, passed_s: float) -> None:
+    def _learn_growth(self, run: Run, now: datetime, passed_s: float) -> None:
         """Learn how fast partitions grow together, as a share of their size at the start."""
-        sizes = self._memory.sizes
-        copying = [tp for (tp, _), copy in self._memory.copies.items() if copy.left > 0]
+        sizes = self.sizes
+        copying = [tp for (tp, _), copy in self.copies.items() if copy.left > 0]
         known = [tp for tp in dict.fromkeys(copying) if tp in sizes]
-        planned = sum(self._run.tracks[tp].planned.size for tp in known)
-        began = self._run.started_at
+        planned = sum(run.tracks[tp].planned.size for tp in known)
+        began = run.started_at
         if not planned or began is None or now <= began:
             return
         growth = sum(sizes[tp] for tp in known) / planned - 1
         weight = 1 - math.exp(-passed_s / _GROWTH_SPAN_S)
-        self._memory.growth_weight += weight * (1 - self._memory.growth_weight)
-        share = weight / self._memory.growth_weight if self._memory.growth_weight else 0.0
-        self._memory.growth += share * (
-            growth / (now - began).total_seconds() - self._memory.growth
-        )
+        self.growth_weight += weight * (1 - self.growth_weight)
+        share = weight / self.growth_weight if self.growth_weight else 0.0
+        self.growth += share * (growth / (now - began).total_seconds() - self.growth)
 
 
 def _latest(known: tuple[float, ...], new: float) -> tuple[float, ...]:

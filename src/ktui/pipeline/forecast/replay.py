@@ -312,7 +312,7 @@ def _decoded(content: bytes, cluster_id: str) -> Iterator[tuple[AnyLine, Observa
         yield line, seen
 
 
-FORMAT = f"3 of ktui {__version__}"
+FORMAT = f"4 of ktui {__version__}"
 """Names the types of a state and what is done with them. A state of another format is not read."""
 
 

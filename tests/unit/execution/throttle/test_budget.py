@@ -18,7 +18,6 @@ from ktui.execution.throttle.desired import SLACK, share_budget, usable
 from ktui.execution.throttle.objective import (
     WINDOW_S,
     Figure,
-    FigureWindow,
     ObjectiveRates,
     RateControl,
 )
@@ -339,16 +338,19 @@ class Hosts:
         return figures
 
 
-def _window(figures: Mapping[int, float], sources: Sources, **used: float) -> FigureWindow:
+Window = tuple[Figure, Sources, Flows]
+
+
+def _window(figures: Mapping[int, float], sources: Sources, **used: float) -> Window:
     flows = Flows({int(name[1:]): BrokerFlow(in_s=in_s) for name, in_s in used.items()})
-    return FigureWindow(Figure(None, brokers=figures), sources, flows)
+    return Figure(None, brokers=figures), sources, flows
 
 
 def _objective_rates_played(hosts: Hosts, sources: Sources, windows: int = 360) -> list[RateHeld]:
     rates, found = ObjectiveRates(BELOW), list[RateHeld]()
     for _ in range(windows):
         figures = hosts.figures(found[-1].rates if found else {})
-        found.append(rates.window(_window(figures, sources)))
+        found.append(rates.window(*_window(figures, sources)))
     return found
 
 
@@ -397,7 +399,7 @@ def test_brokers_that_feel_much_alike_have_one_rate_which_the_highest_figure_of_
 
     for figure, *parts in windows:
         figures = {b: figure * part for b, part in zip((1, 2, 4, 5), parts, strict=True)}
-        held = rates.window(_window(figures, sources, b4=1e9, b5=1e9))
+        held = rates.window(*_window(figures, sources, b4=1e9, b5=1e9))
         expected = alone.window(max(figures.values()), 1e9)
         assert held.rates == {4: expected, 5: expected}
         assert held.rate == expected >= FLOOR
@@ -411,7 +413,7 @@ def test_a_broker_that_feels_no_more_than_others_again_has_their_rate_again() ->
     def after(windows: int) -> Mapping[int, int]:
         held = RateHeld(rate=FLOOR)
         for _ in range(windows):
-            held = rates.window(_window(hosts.figures(held.rates), sources))
+            held = rates.window(*_window(hosts.figures(held.rates), sources))
         return held.rates
 
     apart = after(120)
@@ -427,8 +429,8 @@ def test_a_common_rate_is_raised_while_a_broker_uses_it_and_not_without() -> Non
     used, unused = ObjectiveRates(BELOW, before), ObjectiveRates(BELOW, before)
 
     for _ in range(10):
-        raised = used.window(_window(figures, sources, b4=5.5 * MB, b5=1e9))
-        held = unused.window(_window(figures, sources, b4=5.5 * MB, b5=4 * MB))
+        raised = used.window(*_window(figures, sources, b4=5.5 * MB, b5=1e9))
+        held = unused.window(*_window(figures, sources, b4=5.5 * MB, b5=4 * MB))
 
     assert raised.rates[4] == raised.rates[5] > 20 * MB
     assert held.rates == {4: 10 * MB, 5: 10 * MB}
@@ -445,7 +447,7 @@ def test_without_a_figure_of_a_broker_or_of_its_leader_its_rate_is_the_least_and
     figures = {1: 130.0, 4: 130.0, 6: 130.0}
 
     for _ in range(2):
-        held = rates.window(_window(figures, {4: (1,), 5: (1,), 6: (2,)}))
+        held = rates.window(*_window(figures, {4: (1,), 5: (1,), 6: (2,)}))
 
     assert held.rates == {4: 10 * MB, 5: FLOOR, 6: FLOOR}
     assert (held.figure, held.reason) == (None, "none of broker 5")
@@ -457,7 +459,7 @@ def test_a_broker_that_begins_to_receive_has_the_common_rate() -> None:
     before = RateHeld(rate=MB, brokers=(HeldBroker(4, 10 * MB), HeldBroker(5, 30 * MB)))
     rates = ObjectiveRates(BELOW, before)
 
-    held = rates.window(_window(dict.fromkeys((1, 4, 5, 6), 130.0), {6: (1,)}))
+    held = rates.window(*_window(dict.fromkeys((1, 4, 5, 6), 130.0), {6: (1,)}))
 
     assert held.rates == {4: 10 * MB, 5: 30 * MB, 6: 30 * MB}
     assert held.rate == 10 * MB
@@ -468,7 +470,7 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
     rates = ObjectiveRates(BELOW, before)
     rates.keep({5})
 
-    held = rates.window(_window(dict.fromkeys((1, 5, 6), 130.0), {6: (1,)}))
+    held = rates.window(*_window(dict.fromkeys((1, 5, 6), 130.0), {6: (1,)}))
 
     assert held.rates == {5: 30 * MB, 6: 30 * MB}
 
@@ -476,7 +478,7 @@ def test_a_broker_into_which_nothing_more_is_copied_is_forgotten() -> None:
 def test_one_figure_of_all_drives_one_rate_into_all() -> None:
     rates = ObjectiveRates(BELOW, RateHeld(rate=40 * MB))
 
-    held = rates.window(FigureWindow(Figure(400.0), {4: (1,)}, Flows()))
+    held = rates.window(Figure(400.0), {4: (1,)}, Flows())
 
     assert (held.rate, held.figure, held.rates) == (20 * MB, 400.0, {})
     assert held.why is not None

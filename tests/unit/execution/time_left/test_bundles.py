@@ -87,8 +87,8 @@ def happen(run: Run, *events: AnyRunEvent) -> None:
 
 def left_s(run: Run, throttle: ThrottleRates) -> float:
     capacity = Capacity(None)
-    progress = CopyProgress(run, capacity)
-    progress.update(AT, {}, lambda _pair: 1.0)
+    progress = CopyProgress()
+    progress.update(run, capacity, AT, {}, lambda _pair: 1.0)
     rates = capacity.under(throttle)
     return simulate_remaining(run, progress, rates, joining_s=2, grown=1.0).whole_s
 
