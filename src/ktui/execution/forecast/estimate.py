@@ -153,11 +153,7 @@ class Estimate:
         """One in flight without a timeline counts as copied as fast as those before it."""
         self._forecast.update(now, seen or {})
         done = self._forecast.headway.done
-        in_flight = [
-            _Spell(track.step.at, now, done(track))
-            for track in self.run.tracks_in_flight.values()
-            if track.step is not None
-        ]
+        in_flight = [_Spell(step.at, now, done(track)) for track, step in self.run.open_steps]
         self._forget(now)
         self._memory.under_way = int(sum(spell.work for spell in in_flight))
         points = self._memory.points
@@ -258,8 +254,7 @@ class Estimate:
         """Too short a time for an own rate: the forecast says what a check would."""
         if not self._forecast.looked or self._held or self._long_enough:
             return False
-        steps = [(track.step, track.planned.size) for track in self.run.tracks_in_flight.values()]
-        return any(size for step, size in steps if step is not None and step.begun.adding)
+        return any(t.planned.size for t, step in self.run.open_steps if step.begun.adding)
 
 
 def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:

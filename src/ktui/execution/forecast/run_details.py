@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import starmap
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,7 +34,7 @@ from ktui.execution.run.options import RunOptions
 from ktui.execution.run.parts import Remembered
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.run.track import Track
+from ktui.execution.run.track import OpenStep, Track
 from ktui.execution.time_left.forecast import APART
 from ktui.inputfile import FileProblem
 from ktui.insights import Prior
@@ -263,7 +264,7 @@ def run_details(
         ),
         cancel_gate=cancel_gate,
         added=tuple(map(_extra_plan, run.additions.plans)),
-        in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),
+        in_flight=tuple(starmap(_in_flight, run.open_steps)),
         waiting=waiting,
         troubled=tuple(_troubled(track, movers or {}) for track in run.troubled.values()),
         called_off=tuple(
@@ -300,17 +301,16 @@ def _placed(kind: type[PlacedT], track: Track, **more: Any) -> PlacedT:
     )
 
 
-def _in_flight(track: Track) -> PartitionInFlight:
-    begun = None if track.step is None else track.step.begun
+def _in_flight(track: Track, step: OpenStep) -> PartitionInFlight:
     return _placed(
         PartitionInFlight,
         track,
         batch=track.batch,
         step=track.steps,
-        step_replicas=track.replicas if begun is None else begun.replicas,
-        adding=() if begun is None else begun.adding,
-        removing=() if begun is None else begun.removing,
-        elect=None if begun is None else begun.elect,
+        step_replicas=step.begun.replicas,
+        adding=step.begun.adding,
+        removing=step.begun.removing,
+        elect=step.begun.elect,
         held_up_by=track.held_up_by or None,
     )
 

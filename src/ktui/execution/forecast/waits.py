@@ -161,11 +161,7 @@ class Waits:
         run = self._run
         roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=self._racks)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
-        in_flight = {
-            track.tp: track.step
-            for track in run.tracks_in_flight.values()
-            if track.step is not None
-        }
+        in_flight = list(run.open_steps)
         roster.add(
             WantedPartition(
                 track.tp,
@@ -176,12 +172,12 @@ class Waits:
                 track.planned.ahead,
                 begun=True,
             )
-            for track in map(run.tracks.__getitem__, in_flight)
+            for track, _ in in_flight
         )
-        moves = (step.begun.move for step in in_flight.values())
+        moves = (step.begun.move for _, step in in_flight)
         roster.submitted(Decision(run.batch, steps=tuple(moves)))
-        for tp in in_flight:
-            roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
+        for track, _ in in_flight:
+            roster.stall(track.tp, stalled=track.state is State.STALLED)
         roster.add(
             WantedPartition(
                 track.tp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -141,6 +141,13 @@ class Run(msgspec.Struct, eq=False):
     @property
     def in_flight(self) -> int:
         return len(self.tracks_in_flight)
+
+    @property
+    def open_steps(self) -> Iterator[tuple[Track, OpenStep]]:
+        """The batch, in the order of its steps."""
+        for track in self.tracks_in_flight.values():
+            if track.step is not None:
+                yield track, track.step
 
     @property
     def held_up(self) -> int:

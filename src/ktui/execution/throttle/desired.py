@@ -328,10 +328,9 @@ def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> 
 def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
     rates = run.throttled.in_force
-    for tp, track in run.tracks_in_flight.items() if rates else ():
-        begun = None if track.step is None else track.step.begun
-        state = states.get(tp)
-        if begun is None or not (new := joining(begun, state, near)):
+    for track, step in run.open_steps if rates else ():
+        tp, begun, state = track.tp, step.begun, states.get(track.tp)
+        if not (new := joining(begun, state, near)):
             continue
         sides = {FOLLOWER_REPLICAS: new}
         if run.options.throttle_leaders:

@@ -337,10 +337,8 @@ class ObjectiveKeeper:
         return self._report(held, now_s)
 
     def _see_copies(self, seen: Observation) -> None:
-        for tp, track in self._run.tracks_in_flight.items():
-            if track.step is None:
-                continue
-            begun, state = track.step.begun, seen.partitions.get(tp)
+        for track, step in self._run.open_steps:
+            begun, state = step.begun, seen.partitions.get(track.tp)
             leader = begun.leader if state is None else state.leader
             for broker in joining(begun, state):
                 self._sources[broker].update(() if leader is None else (leader,))

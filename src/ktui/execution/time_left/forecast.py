@@ -49,9 +49,8 @@ class TimeNeeded:
         self._load = rates.load()
         self._counted: set[object] = set()
         self.assumed = not known and rates.basis.source is Source.ASSUMED
-        for track in run.tracks_in_flight.values():
-            step = track.step
-            if step is not None and not step.cancelled_by_operator:
+        for track, step in run.open_steps:
+            if not step.cancelled_by_operator:
                 self._count(track, [(leader_of(step), broker) for broker in step.begun.adding])
 
     def beside(self, moves: Iterable[Move]) -> None:

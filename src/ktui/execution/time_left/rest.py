@@ -128,9 +128,8 @@ class CopyProgress(msgspec.Struct):
     ) -> None:
         """`capacity` learns; `expected`: the bytes a second of a copy that is not observed."""
         before, self.copies = self.copies, {}
-        for track in run.tracks_in_flight.values():
-            step = track.step
-            if step is None or not step.begun.adding or step.cancelled_by_operator:
+        for track, step in run.open_steps:
+            if not step.begun.adding or step.cancelled_by_operator:
                 continue
             timeline = seen.get(track.tp)
             if timeline is None:
