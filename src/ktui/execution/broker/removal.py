@@ -14,11 +14,10 @@ from typing import Literal
 
 import msgspec
 
-from ktui.durable import read_note, sync_folder, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import lock_file
-from ktui.execution.host.state_dir import StateDir
-from ktui.json_text import Dated, decode_untrusted
+from ktui.execution.host.state_dir import NoteFile, StateDir
+from ktui.json_text import Dated
 
 _PATIENCE_S = 0.5
 
@@ -53,42 +52,19 @@ class Removal(Dated, frozen=True, kw_only=True):
         return (*self.demotes, *self.drains)
 
 
-_DECODER = msgspec.json.Decoder(Removal)
-
-
-class RemovalFile:
+class RemovalFile(NoteFile[Removal]):
     """The file of a removal."""
 
     def __init__(self, state: StateDir, cluster_id: str, broker: int) -> None:
-        self._state = state
         self._broker = broker
-        self.path = state.cluster_note("removals", f"{cluster_id}-{broker}")
+        path = state.cluster_note("removals", f"{cluster_id}-{broker}")
+        super().__init__(state, path, Removal, self._cannot_be)
 
     def load(self) -> Removal | None:
         try:
-            return decode_untrusted(_DECODER, read_note(self.path))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._problem("read", error.strerror) from None
+            return super().load()
         except msgspec.DecodeError as error:
-            raise self._problem("read", f"{error}") from None
-
-    def save(self, removal: Removal) -> None:
-        """In place of the one before, which stays on RunProblem: it cannot be written."""
-        self._state.check()
-        self._state.make(self.path.parent)
-        try:
-            write_whole(self.path, msgspec.json.encode(removal))
-        except OSError as error:
-            raise self._problem("written", error.strerror) from None
-
-    def delete(self) -> None:
-        try:
-            self.path.unlink(missing_ok=True)
-            sync_folder(self.path.parent)
-        except OSError as error:
-            raise self._problem("removed", error.strerror) from None
+            raise self._cannot_be(f"read: {error}") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -105,7 +81,5 @@ class RemovalFile:
         finally:
             os.close(file)
 
-    def _problem(self, what: str, why: str | None) -> RunProblem:
-        return RunProblem(
-            f"{self.path}: the removal of broker {self._broker} cannot be {what}: {why}"
-        )
+    def _cannot_be(self, what: str) -> RunProblem:
+        return RunProblem(f"{self.path}: the removal of broker {self._broker} cannot be {what}")

@@ -115,7 +115,10 @@ def import_run(
     """
     run_dir = state.run(name)
     if run_dir.path.exists() and not _is_cut_off(run_dir):
-        return _take_back(run_dir, export, connection, clock)
+        with own_run(run_dir):
+            _check_extends(run_dir, export, clock)
+            _put_into(run_dir, export, connection, clock)
+        return run_dir
     if not run_dir.path.exists():
         state.create_run(name)
     try:
@@ -256,16 +259,6 @@ def _name_file(words: object, journal: Path, where: str) -> str:
     return str(words).replace(str(journal), where)
 
 
-def _take_back(
-    run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock
-) -> RunDir:
-    """Replace a run that was exported from here with its later history from elsewhere."""
-    with own_run(run_dir):
-        _check_extends(run_dir, export, clock)
-        _put_into(run_dir, export, connection, clock)
-    return run_dir
-
-
 def _is_cut_off(run_dir: RunDir) -> bool:
     """A killed import left this folder: it is empty."""
     return not any(run_dir.path.iterdir())
@@ -283,25 +276,19 @@ def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
 
 
 def _check_extends(run_dir: RunDir, export: Export, clock: Clock) -> None:
-    if not _extends(run_dir, export, clock):
-        raise RunRefused(
-            f"run {run_dir.name} is here already, and this file does not continue it. "
-            "Import it under another name: --name NAME"
-        )
-
-
-def _extends(run_dir: RunDir, export: Export, clock: Clock) -> bool:
     with (
         Journal.open(run_dir.journal, clock) as here,  # closing it empties its write-ahead log
         Journal.open(export.journal, clock, read_only=True) as there,
     ):
-        last = None
-        theirs = there.entries()
+        same, last, theirs = True, None, there.entries()
         for last in here.entries():
-            if last != next(theirs, None):
-                return False
-        whole = here.damage is None and there.damage is None
-        return whole and last is not None and isinstance(last.event, Exported)
+            same = same and last == next(theirs, None)
+        whole = same and here.damage is None and there.damage is None
+    if not (whole and last is not None and isinstance(last.event, Exported)):
+        raise RunRefused(
+            f"run {run_dir.name} is here already, and this file does not continue it. "
+            "Import it under another name: --name NAME"
+        )
 
 
 def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:

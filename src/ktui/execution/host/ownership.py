@@ -24,9 +24,9 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.durable import open_regular, read_note, sync_folder, write_whole
+from ktui.durable import open_regular
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.state_dir import RunDir, StateDir, refuse_network
+from ktui.execution.host.state_dir import NoteFile, RunDir, StateDir, refuse_network
 from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
@@ -278,54 +278,40 @@ class ShutGate(Dated, frozen=True):
         return clean(f"{self.who} at {at}, to {self.reason}")
 
 
-_DECODER = msgspec.json.Decoder(ShutGate)
-
-
 class CancelGateFile:
     """The cancel gate of one cluster."""
 
     def __init__(self, folder: StateDir, cluster_id: str) -> None:
-        self._folder = folder
         self._cluster_id = cluster_id
-        self.path = folder.cluster_note("gates", cluster_id)
+        self.path = path = folder.cluster_note("gates", cluster_id)
+        self._file = NoteFile[ShutGate](folder, path, ShutGate, self._problem)
 
     def shut(self, at: datetime, who: str, reason: str) -> ShutGate:
         """A gate that is shut already now names this operator. Raises RunRefused: not writable."""
         shut = ShutGate(self._cluster_id, at, who, reason)
-        self._folder.check()
-        self._folder.make(self.path.parent)
-        try:
-            write_whole(self.path, msgspec.json.encode(shut))
-        except OSError as error:
-            raise _gate_problem(self.path, "written", error) from None
+        self._file.save(shut)
         return shut
 
     def open(self) -> ShutGate | None:
         """Return who had shut it. Raises RunRefused: the file cannot be removed."""
         before = self.state()
-        try:
-            if before is not None:
-                self.path.unlink(missing_ok=True)
-                sync_folder(self.path.parent)
-        except OSError as error:
-            raise _gate_problem(self.path, "removed", error) from None
+        if before is not None:
+            self._file.delete()
         return before
 
     def state(self) -> ShutGate | None:
         """None while it is open; unreadable counts as shut. Raises RunRefused."""
         try:
-            body, modified_s = read_note(self.path), self.path.stat().st_mtime
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _gate_problem(self.path, "read", error) from None
-        try:
-            return decode_untrusted(_DECODER, body)
+            return self._file.load()
         except msgspec.DecodeError:
-            at = datetime.fromtimestamp(modified_s).astimezone()
-            return ShutGate(
-                self._cluster_id, at, "someone", f"cancel something: {self.path} cannot be read"
-            )
+            with suppress(FileNotFoundError):  # it was opened just now
+                at = datetime.fromtimestamp(self.path.stat().st_mtime).astimezone()
+                why = f"cancel something: {self.path} cannot be read"
+                return ShutGate(self._cluster_id, at, "someone", why)
+        return None
+
+    def _problem(self, what: str) -> RunRefused:
+        return RunRefused(f"{self.path}: the cancel gate cannot be {what}")
 
     def words(self) -> str | None:
         """Who has shut it; for engines, an unreadable gate is shut, for that reason."""
@@ -339,7 +325,3 @@ class CancelGateFile:
 def shut_gate_in_words(shut: ShutGate) -> str:
     """Return in words which cluster's gate is shut, and by whom."""
     return f"the cancel gate of cluster {clean(shut.cluster_id)} is shut, by {shut.words}"
-
-
-def _gate_problem(path: Path, what: str, error: OSError) -> RunRefused:
-    return RunRefused(f"{path}: the cancel gate cannot be {what}: {error.strerror}")

@@ -9,17 +9,19 @@ import re
 import secrets
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import platformdirs
 
 from ktui.cluster.text import clean
-from ktui.durable import make_folder, open_regular, sync_folder
-from ktui.execution.errors import RunRefused
+from ktui.durable import make_folder, open_regular, read_note, sync_folder, write_whole
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import Unreadable, expand_home
+from ktui.json_text import decode_untrusted
 
 MOUNTS = Path("/proc/mounts")  # Linux's list, in fstab(5)'s format; elsewhere nothing is known
 
@@ -41,6 +43,7 @@ _RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+T = TypeVar("T")
 
 
 def file_system_of(path: Path) -> str | None:
@@ -211,6 +214,43 @@ class StateDir(msgspec.Struct, frozen=True):
             raise _problem(self.locks, "read", error) from None
         runs = [RunDir(self.runs / lock.stem.removeprefix(_RUN_LOCK)) for lock in locks]
         return [run for run in runs if not run.path.exists()]
+
+
+class NoteFile(Generic[T]):
+    """A small JSON file of the state directory; `problem` says what cannot be done with it."""
+
+    def __init__(
+        self, state: StateDir, path: Path, kind: Any, problem: Callable[[str], RunProblem]
+    ) -> None:
+        self.path = path
+        self._state = state
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._problem = problem
+
+    def load(self) -> T | None:
+        """None without a file. Raises the problem, or DecodeError: it is damaged."""
+        try:
+            return decode_untrusted(self._decoder, read_note(self.path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._problem(f"read: {error.strerror}") from None
+
+    def save(self, note: T) -> None:
+        """In place of the one before, which stays if this raises."""
+        self._state.check()
+        self._state.make(self.path.parent)
+        try:
+            write_whole(self.path, msgspec.json.encode(note))
+        except OSError as error:
+            raise self._problem(f"written: {error.strerror}") from None
+
+    def delete(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise self._problem(f"removed: {error.strerror}") from None
 
 
 def refuse_network(path: Path) -> None:

@@ -24,10 +24,8 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import LOG_DIR_RATE, broker_resource
 from ktui.cluster.text import clean
-from ktui.durable import read_note, write_whole
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.state_dir import StateDir
-from ktui.json_text import decode_untrusted
+from ktui.execution.host.state_dir import NoteFile, StateDir
 from ktui.ops.reassign.tool import (
     MOVE_FAILED,
     MOVES_TIMED_OUT,
@@ -272,25 +270,19 @@ class LogDirRate(msgspec.Struct, frozen=True):
     before: str | None  # None where none was set on the broker itself
 
 
-_DECODER = msgspec.json.Decoder(dict[int, LogDirRate])
-
-
 class LogDirThrottle:
     """The rates of one cluster, noted in a file of the state directory."""
 
     def __init__(self, state: StateDir, cluster_id: str) -> None:
-        self._state = state
-        self._path = state.cluster_note("log-dir-rates", cluster_id)
+        self._path = path = state.cluster_note("log-dir-rates", cluster_id)
+        kind = dict[int, LogDirRate]
+        self._file = NoteFile[dict[int, LogDirRate]](state, path, kind, self._problem)
 
     @property
     def set_on(self) -> dict[int, LogDirRate]:
         """The brokers whose rates are ours."""
         try:
-            return decode_untrusted(_DECODER, read_note(self._path))
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise RunProblem(f"{self._path}: cannot be read: {error.strerror}") from None
+            return self._file.load() or {}
         except msgspec.DecodeError:
             raise RunProblem(
                 f"{self._path}: is damaged. Remove it, and the rates that it should name: "
@@ -316,7 +308,7 @@ class LogDirThrottle:
                 ours[broker] = LogDirRate((str(rate),), own)
             else:
                 ours[broker] = LogDirRate((own, str(rate)), mine.before)
-        self._write(ours)
+        self._file.save(ours)
         await _alter(ports.writer, dict.fromkeys(brokers, str(rate)))
 
     async def put_back(self, ports: ClusterPorts) -> list[int]:
@@ -336,16 +328,11 @@ class LogDirThrottle:
         }
         going = {b: ours[b].before for b, value in own.items() if value in ours[b].values}
         await _alter(ports.writer, going)
-        self._write({broker: rate for broker, rate in ours.items() if broker not in own})
+        self._file.save({broker: rate for broker, rate in ours.items() if broker not in own})
         return sorted(going)
 
-    def _write(self, rates: dict[int, LogDirRate]) -> None:
-        self._state.check()
-        self._state.make(self._path.parent)
-        try:
-            write_whole(self._path, msgspec.json.encode(rates))
-        except OSError as error:
-            raise RunProblem(f"{self._path}: cannot be written: {error.strerror}") from None
+    def _problem(self, what: str) -> RunProblem:
+        return RunProblem(f"{self._path}: cannot be {what}")
 
 
 async def _alter(writer: ClusterWriter, rates: Mapping[int, str | None]) -> None:
