@@ -141,7 +141,7 @@ def test_ports_out_of_range_are_refused(first: int) -> None:
 def test_a_lack_of_free_ports_is_reported_with_the_option_to_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ktui.lab.is_free", lambda _port: False)
+    monkeypatch.setattr("ktui.lab.up.is_free", lambda _port: False)
     with pytest.raises(LabError, match=r"no 6 free ports in a row .*--ports"):
         choose_ports(6)
 
