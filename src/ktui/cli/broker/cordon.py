@@ -13,11 +13,10 @@ from ktui.cli.broker.status import broker_argument
 from ktui.cli.context.claim import (
     CORDON_CLAIM,
     OwnerChoice,
-    check_no_other_owner,
-    claim_request,
+    check_owner,
     take_over_option,
 )
-from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import can_ask, print_note
@@ -136,9 +135,8 @@ def _run(
             if broker not in described.online:
                 raise BadInput(down_words(broker, described.online))
             if not dry_run:
-                await check_owner(
-                    cluster, state, described.cluster_id, CORDON_CLAIM, take_over=take_over
-                )
+                ownership = OwnerChoice(take_over)
+                await check_owner(cluster, state, described.cluster_id, CORDON_CLAIM, ownership)
             await act(Cordoner(ports, broker, SystemClock()))
 
     try:
@@ -149,20 +147,6 @@ def _run(
             f"ktui broker status {broker}"
         )
         raise
-
-
-async def check_owner(
-    cluster: Cluster,
-    state: StateDir,
-    cluster_id: str,
-    verb: str,
-    *,
-    take_over: bool,
-) -> None:
-    """Check before a change that no other state directory owns the cluster."""
-    claim = claim_request(cluster, state, cluster_id, verb, OwnerChoice(take_over))
-    if claim is not None:
-        await check_no_other_owner(claim)
 
 
 def _check_paths(now: CordonState, paths: tuple[str, ...]) -> None:
@@ -219,12 +203,12 @@ def command(
         async with aclosing(cluster.reader()) as reader:
             found = await check_unregister(reader, broker, runs_of)
         if not (dry_run or take_over):
-            await check_owner(cluster, state, found.cluster_id, CLAIM, take_over=False)
+            await check_owner(cluster, state, found.cluster_id, CLAIM)
 
     async def send() -> str | None:  # it reads everything again after the question
         async with cluster.ports() as ports:
             cluster_id = (await ports.reader.describe_cluster()).cluster_id
-            await check_owner(cluster, state, cluster_id, CLAIM, take_over=take_over)
+            await check_owner(cluster, state, cluster_id, CLAIM, OwnerChoice(take_over))
             return await unregister_for_good(ports, broker, SystemClock(), runs_of, click.echo)
 
     asyncio.run(check())

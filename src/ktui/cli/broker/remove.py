@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import not_
-from typing import Any
 
 import click
 import msgspec
@@ -16,13 +15,10 @@ import msgspec
 from ktui.cli.broker.cordon import typed_id
 from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
-from ktui.cli.context.claim import (
-    check_no_other_owner,
-    own_cluster,
-)
+from ktui.cli.context.claim import check_owner, claim_request, own_cluster
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
-from ktui.cli.context.option import Grouped, GroupedCommand, Verb, add_option
+from ktui.cli.context.option import Grouped, GroupedCommand, add_option
 from ktui.cli.context.terminal import can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import state_option
@@ -50,30 +46,32 @@ from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 
 CLAIM = "ktui broker remove"
-_OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
-    "demote": add_option(
+removal_options = Grouped(
+    "wanted",
+    RemoveOptions,
+    add_option(
         "--no-demote", "Do not take the leadership off the broker first.", "demote", reads=not_
     ),
-    "cordon": add_option(
+    add_option(
         "--skip-cordon",
         "Do not cordon (a cordon needs Kafka 4.3). What lands on the broker is drained as it "
         "comes.",
         "cordon",
         reads=not_,
     ),
-    "cordon_first": add_option(
+    add_option(
         "--cordon-first",
         "Cordon the broker before its drain on Kafka 4.4 and later, too: for clusters where "
         "topics are created all the time.",
     ),
-    "rack_aware": rack_aware_option,
-    "exclude": exclude_option(
+    rack_aware_option,
+    exclude_option(
         "Leave these topics on the broker, such as that of a canary which somebody moves back: "
         "names or shell patterns."
     ),
-    "until_empty": add_option("--until-empty", "End with 0 once the broker may be stopped."),
-    "unregister": add_option("--unregister", "Unregister the broker at the end without asking."),
-}
+    add_option("--until-empty", "End with 0 once the broker may be stopped."),
+    add_option("--unregister", "Unregister the broker at the end without asking."),
+)
 
 
 @click.command("remove", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
@@ -81,7 +79,7 @@ _OPTIONS: dict[str, Callable[[Verb[Any]], Verb[Any]]] = {
 @cluster_options
 @add_option("--undo", "Take the removal back, from its last stage on.")
 @add_option("--yes", "Begin without asking.")
-@Grouped("wanted", RemoveOptions, _OPTIONS)
+@removal_options
 @allowance_options
 @start_options
 def command(
@@ -147,13 +145,9 @@ def _read_request(
     def checked(name: str, words: str, plan: Plan) -> CheckedRun:
         return check_broker_run(name, words, plan, allowed, target, how)
 
-    async def check_owner(cluster_id: str) -> None:
-        if (claim := how.claim(target, cluster_id, CLAIM)) is not None:
-            await check_no_other_owner(claim)
-
     @contextmanager
     def owned(cluster_id: str) -> Iterator[None]:
-        claim = how.claim(target, cluster_id, CLAIM)
+        claim = claim_request(target.cluster, how.state, cluster_id, CLAIM, how.ownership)
         if claim is None:
             yield
             return
@@ -179,7 +173,9 @@ def _read_request(
         attended=can_ask(),
         ports=target.cluster.ports,
         same_cluster=partial(check_same_cluster, target),
-        check_owner=check_owner,
+        check_owner=lambda cluster_id: check_owner(
+            target.cluster, how.state, cluster_id, CLAIM, how.ownership
+        ),
         owned=owned,
         preview_run=lambda name, words, plan: checked(name, words, plan).preview,
         begin_run=lambda name, words, plan: begin_run(checked(name, words, plan), target, how),

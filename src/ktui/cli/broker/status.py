@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import aclosing
-from typing import Any
 
 import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import Verb, add_option
+from ktui.cli.context.option import Option, add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -45,7 +44,7 @@ from ktui.quantities import as_bytes, as_count
 broker_argument = click.argument("broker", metavar="ID", type=click.IntRange(0))
 
 
-def exclude_option(purpose: str) -> Callable[[Verb[Any]], Verb[Any]]:
+def exclude_option(purpose: str) -> Option:
     """Return the option that leaves topics out, as `exclude`."""
     return add_option(f"{EXCLUDE} T,...", purpose, multiple=True, reads=parse_patterns)
 

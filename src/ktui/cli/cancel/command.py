@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import aclosing, closing
-from functools import partial
 from typing import Any
 
 import click
 import msgspec
 
 from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, preview_text, report_json
-from ktui.cli.context.claim import OwnerChoice, check_no_other_owner, claim_request
+from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import (
     Cluster,
     ClusterChoice,
@@ -42,7 +41,6 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem
@@ -73,7 +71,12 @@ async def _cancelled(
         aclosing(cluster.writer()) as writer,
         aclosing(Observer(reader, clock, patience_s=_SLOW_BROKER_S)) as observer,
     ):
-        refuse_owned = partial(_refuse_owned, cluster, reader, state, request)
+
+        async def refuse_owned() -> None:
+            cluster_id = (await reader.describe_cluster()).cluster_id
+            ownership = OwnerChoice(request.take_over)
+            await check_owner(cluster, state, cluster_id, CANCELLING, ownership)
+
         cancel = ClusterCancel(
             observer, writer, clock, state=state, request=request, refuse_owned=refuse_owned
         )
@@ -95,16 +98,6 @@ async def _cancelled(
     if cancel.interrupted:
         return INTERRUPTED
     return 0 if request.dry_run or cancel.as_asked else NOT_ALL_DONE
-
-
-async def _refuse_owned(
-    cluster: Cluster, reader: ClusterReader, state: StateDir, request: CancelRequest
-) -> None:
-    described = await reader.describe_cluster()
-    ownership = OwnerChoice(request.take_over)
-    how = claim_request(cluster, state, described.cluster_id, CANCELLING, ownership)
-    if how is not None:
-        await check_no_other_owner(how)
 
 
 def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:

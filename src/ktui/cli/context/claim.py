@@ -57,11 +57,7 @@ class OwnerChoice(NamedTuple):
 AS_CONTEXT = OwnerChoice()
 
 
-ownership_options = Grouped(
-    "ownership",
-    OwnerChoice,
-    {"take_over": take_over_option, "no_ownership": no_ownership_option},
-)
+ownership_options = Grouped("ownership", OwnerChoice, take_over_option, no_ownership_option)
 
 
 log = logging.getLogger(__name__)
@@ -135,12 +131,21 @@ def own_cluster(request: ClaimRequest, *, keep: bool = True) -> Iterator[None]:
             asyncio.run(release_cluster(request))
 
 
-async def check_no_other_owner(request: ClaimRequest) -> None:
+async def check_owner(
+    cluster: Cluster,
+    state: StateDir,
+    cluster_id: str,
+    verb: str,
+    ownership: OwnerChoice = AS_CONTEXT,
+) -> None:
     """Check that no other state directory owns a cluster, before a change to the cluster.
 
     With `take_over`, take the cluster over instead, for the half hour that a claim lasts.
     """
-    async with aclosing(reading_claim(request.cluster, request.state, request.cluster_id)) as claim:
+    request = claim_request(cluster, state, cluster_id, verb, ownership)
+    if request is None:
+        return
+    async with aclosing(reading_claim(cluster, state, cluster_id)) as claim:
         standing = await claim.read()
     if isinstance(standing, OwnedByOthers) and request.take_over:
         await _claim_newly(request)

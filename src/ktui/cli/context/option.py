@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
@@ -35,6 +35,17 @@ def _read(
     return None if given is None else reads(given)
 
 
+class Option:
+    """An option, which is added to a verb by a call."""
+
+    def __init__(self, name: str, add: Callable[[Any], Any]) -> None:
+        self.name, self._add = name, add  # the name of the verb's argument
+
+    def __call__(self, verb: F) -> F:
+        added: F = self._add(verb)
+        return added
+
+
 def add_option(
     words: str,
     purpose: str,
@@ -42,7 +53,7 @@ def add_option(
     *,
     reads: Callable[[Any], object] | None = None,
     **how: Any,
-) -> Callable[[F], F]:
+) -> Option:
     """Return an option of these words, and its help; one that takes no value is a flag.
 
     Args:
@@ -59,8 +70,8 @@ def add_option(
         how["is_flag"] = True
     if reads is not None:
         how["callback"] = partial(_read, reads)
-    names = (declared, name) if name else (declared,)
-    return click.option(*names, metavar=value or None, help=purpose, **how)
+    name = name or declared.partition("/")[0].strip("-").replace("-", "_")
+    return Option(name, click.option(declared, name, metavar=value or None, help=purpose, **how))
 
 
 def all_of(*options: Callable[[Verb[Any]], Verb[Any]]) -> Callable[[F], F]:
@@ -78,38 +89,34 @@ class Grouped:
     """Options, also groups of them, that a verb gets as one argument: `make(**options)`."""
 
     def __init__(
-        self,
-        argument: str,
-        make: Callable[..., object],
-        options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
+        self, argument: str, make: Callable[..., object], *options: Option | Grouped
     ) -> None:
-        self._argument, self._make, self._options = argument, make, options
+        self.name, self._make, self._options = argument, make, options
 
     def __call__(self, verb: Verb[R]) -> Verb[R]:
-        """Add the options to a verb."""
 
         @wraps(verb)
         def with_argument(**values: Any) -> R:
-            given = {name: values.pop(name) for name in self._options}
-            return verb(**values, **{self._argument: self._make(**given)})
+            given = {option.name: values.pop(option.name) for option in self._options}
+            return verb(**values, **{self.name: self._make(**given)})
 
-        return all_of(*self._options.values())(with_argument)
+        return all_of(*self._options)(with_argument)
 
     def without(self, *names: str) -> Grouped:
         """Return the group but for options of these names, also in the groups within it."""
-        left = {
-            name: option.without(*names) if isinstance(option, Grouped) else option
-            for name, option in self._options.items()
-            if name not in names
-        }
-        return Grouped(self._argument, self._make, left)
+        left = (
+            option.without(*names) if isinstance(option, Grouped) else option
+            for option in self._options
+            if option.name not in names
+        )
+        return Grouped(self.name, self._make, *left)
 
     @property
     def names(self) -> frozenset[str]:
         """The names of its options in click, those of groups within it too."""
         each = (
-            option.names if isinstance(option, Grouped) else {name}
-            for name, option in self._options.items()
+            option.names if isinstance(option, Grouped) else {option.name}
+            for option in self._options
         )
         return frozenset().union(*each)
 

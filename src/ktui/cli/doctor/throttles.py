@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import click
 import msgspec
 
-from ktui.cli.context.claim import OwnerChoice, check_no_other_owner, claim_request
+from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
 from ktui.cli.context.terminal import can_ask
@@ -319,20 +319,17 @@ async def clear(
     """
     async with cluster.ports() as (reader, writer):
         leftovers = Leftovers(reader, state, SystemClock())
-        described = await reader.describe_cluster()
-        claim = claim_request(
-            cluster, state, described.cluster_id, CLEARING, OwnerChoice(take_over)
-        )
-        if claim is not None and not dry_run:
-            await check_no_other_owner(claim)
+        cluster_id, ownership = (await reader.describe_cluster()).cluster_id, OwnerChoice(take_over)
+        if not dry_run:
+            await check_owner(cluster, state, cluster_id, CLEARING, ownership)
         cleared = ClearResult(await leftovers.scan(), {}, dry_run=dry_run)
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
         if cleared.stray:
             cleared = await _at_rest(cleared, leftovers, json=json, yes=yes)
         if cleared.stray and not cleared.left and not dry_run:
-            if claim is not None:  # the operator may have taken hours to answer
-                await check_no_other_owner(claim)
+            # the operator may have taken hours to answer
+            await check_owner(cluster, state, cluster_id, CLEARING, ownership)
             current = await leftovers.scan()
             changed = {t: _CHANGED for t in cleared.stray if t not in current.throttles}
             unchanged = [throttle for throttle in cleared.stray if throttle not in changed]

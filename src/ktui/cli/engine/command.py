@@ -88,10 +88,6 @@ class SameClusterSource(SourceWrapper):
         return observation
 
 
-def _leaving(_context: click.Context, _option: click.Parameter, when: str | None) -> Leaving | None:
-    return None if when is None else Leaving(when)
-
-
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
 @cluster_options
@@ -100,7 +96,7 @@ def _leaving(_context: click.Context, _option: click.Parameter, when: str | None
 @run_recorded_option
 @on_event_option
 @metrics_file_option
-@click.option("--leave", type=click.UNPROCESSED, callback=_leaving)
+@click.option("--leave", type=Leaving)
 @no_ownership_option
 def command(  # noqa: PLR0913 - an option each
     name: str,

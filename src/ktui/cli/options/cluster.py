@@ -16,36 +16,36 @@ def complete_context(_context: click.Context, _option: click.Parameter, begun: s
     return [name for name in load_config().contexts if name.startswith(begun)]
 
 
-_OPTIONS = {
-    "bootstrap_server": add_option(
+cluster_options = Grouped(
+    "choice",
+    ClusterChoice,
+    add_option(
         "--bootstrap-server HOST:PORT,...",
         "Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
     ),
-    "command_config": add_option(
+    add_option(
         "--command-config FILE",
         "Client properties file, with Java's or librdkafka's property names.",
         type=click.Path(path_type=Path),
     ),
-    "context": add_option(
+    add_option(
         "--context NAME",
         "A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
         shell_complete=complete_context,
     ),
-}
+)
 
-cluster_options = Grouped("choice", ClusterChoice, _OPTIONS)
-
-_CONTROLLER_OPTIONS = {
-    "bootstrap_controller": add_option(
+controller_options = Grouped(
+    "controllers",
+    ControllerChoice,
+    add_option(
         "--bootstrap-controller HOST:PORT,...",
         "Controllers, through which settings of a broker that is down are deleted. Default: "
         "those that the brokers name.",
     ),
-    "controller_config": add_option(
+    add_option(
         "--controller-config FILE",
         "Client properties file for them. Default: the brokers' connection settings.",
         type=click.Path(path_type=Path),
     ),
-}
-
-controller_options = Grouped("controllers", ControllerChoice, _CONTROLLER_OPTIONS)
+)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import AS_GIVEN, Grouped, add_option
+from ktui.cli.context.option import AS_GIVEN, Grouped, Option, add_option
 from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -69,7 +69,12 @@ class OutputFile(click.Path):
         return path
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+def output_option(purpose: str, default: Path | None = None) -> Option:
+    """Return -o, the file that a verb writes to."""
+    how = {"default": default, "show_default": default is not None, "help": purpose}
+    return Option(
+        "output", click.option("-o", "--output", type=OutputFile(), metavar="FILE", **how)
+    )
 
 
 def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
@@ -123,7 +128,7 @@ def _refuse_nan(value: float) -> float:
 
 def speed_option(
     slowest: float, fastest: float, purpose: str, default: float | None = None
-) -> Callable[[F], F]:
+) -> Option:
     """Add --speed, a factor by which time passes faster."""
     return add_option(
         "--speed N",
@@ -168,17 +173,17 @@ def files_and(names: Iterable[str], begun: str) -> list[CompletionItem[str]]:
 run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run)
 
 
-def topics_option(purpose: str) -> Callable[[F], F]:
+def topics_option(purpose: str) -> Option:
     """Add --topic, which may be repeated, as `topics`."""
     return add_option("--topic T", purpose, "topics", multiple=True)
 
 
-def partitions_option(purpose: str) -> Callable[[F], F]:
+def partitions_option(purpose: str) -> Option:
     """Add --partition, which may be repeated, as `partitions`, each a TopicPartition."""
     return add_option("--partition T:P", purpose, "partitions", multiple=True, reads=_partitions)
 
 
-def brokers_option(purpose: str) -> Callable[[F], F]:
+def brokers_option(purpose: str) -> Option:
     """Add --broker, which may be repeated, as `brokers`, each a broker's id."""
     return add_option("--broker ID", purpose, "brokers", type=click.IntRange(0), multiple=True)
 
@@ -232,13 +237,11 @@ def _partition(text: str) -> TopicPartition:
 scope_options = Grouped(
     "scope",
     Scope,
-    {
-        "topics": topics_option("Only this topic; may be repeated."),
-        "partitions": partitions_option("Only this partition; may be repeated."),
-        "brokers": brokers_option(
-            "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
-        ),
-    },
+    topics_option("Only this topic; may be repeated."),
+    partitions_option("Only this partition; may be repeated."),
+    brokers_option(
+        "Only partitions that hold, gain or lose a replica on this broker now; may be repeated."
+    ),
 )
 
 

@@ -72,11 +72,8 @@ def _named_limits(**values: str | None) -> GivenLimits:
 def _limits_options(
     purposes: Mapping[str, str], metavar: Callable[[str], str] = _metavar
 ) -> Grouped:
-    options = {
-        name.replace("-", "_"): add_option(f"--{name} {metavar(name)}", purpose)
-        for name, purpose in purposes.items()
-    }
-    return Grouped("limits", _named_limits, options)
+    options = (add_option(f"--{name} {metavar(name)}", each) for name, each in purposes.items())
+    return Grouped("limits", _named_limits, *options)
 
 
 new_run_limits_options = _limits_options(

@@ -52,15 +52,13 @@ slow_option = add_option(
 allowance_options = Grouped(
     "allowed",
     Allowances,
-    {
-        "replication_factor_change": add_option(
-            Option.REPLICATION_FACTOR_CHANGE.value,
-            "Allow the plan to change how many replicas a partition has.",
-            "replication_factor_change",
-        ),
-        "below_min_isr": below_min_isr_option,
-        "slow": slow_option,
-    },
+    add_option(
+        Option.REPLICATION_FACTOR_CHANGE.value,
+        "Allow the plan to change how many replicas a partition has.",
+        "replication_factor_change",
+    ),
+    below_min_isr_option,
+    slow_option,
 )
 
 BAD_PLAN = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import Grouped, Verb, add_option
+from ktui.cli.context.option import Grouped, Option, add_option
 from ktui.cli.options.common import parse_time
 from ktui.cli.options.limits import (
     GivenLimits,
@@ -99,58 +98,56 @@ def _poll(text: str) -> float:
     raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
 
 
-_RUN_OPTIONS = {
-    "on_stall": add_option(
+_RUN_OPTIONS = (
+    add_option(
         "--on-stall",
         "What to do with a step whose new broker stays offline: wait (default), or cancel "
         "the step.",
         default=_DEFAULTS.on_stall,
     ),
-    "stall_timeout_s": add_option(
+    add_option(
         "--stall-timeout TIME",
         "How long that broker may be offline, at least 30s. Default: 5m.",
         "stall_timeout_s",
         reads=_stall_timeout,
     ),
-    "on_foreign_change": add_option(
+    add_option(
         "--on-foreign-change",
         "What to do with a waiting partition that someone else changed: skip it (default), "
         "or replan its way to the target from there.",
         default=_DEFAULTS.on_foreign_change,
     ),
-    "stop_on_failure": add_option(
-        "--stop-on-failure", "Begin nothing more once a partition has failed."
-    ),
-    "urgent_first": add_option(
+    add_option("--stop-on-failure", "Begin nothing more once a partition has failed."),
+    add_option(
         f"{URGENT_FIRST}/--no-urgent-first",
         "Let partitions under min ISR, or with one copy in sync, go before all others. For "
         "them, P, L, M, B, S, V and W count only urgent partitions.",
         default=_DEFAULTS.urgent_first,
     ),
-    "most_under_min_isr": add_option(
+    add_option(
         "--most-under-min-isr N",
         "Take no step while more than N partitions outside the run are under min ISR.",
         type=click.IntRange(0),
     ),
-    "most_offline": add_option(
+    add_option(
         "--most-offline N",
         "Take no step while more than N partitions outside the run are offline.",
         type=click.IntRange(0),
     ),
-    "on_event": on_event_option,
-    "metrics_file": metrics_file_option,
-    "record": run_recorded_option,
-    "poll_s": add_option(
+    on_event_option,
+    metrics_file_option,
+    run_recorded_option,
+    add_option(
         "--poll TIME", "Time between polls of the cluster. Default: 1s.", "poll_s", reads=_poll
     ),
-}
+)
 
 
 def _run_options(**given: Any) -> RunOptions:
     return RunOptions(**{name: value for name, value in given.items() if value is not None})
 
 
-run_options = Grouped("options", _run_options, _RUN_OPTIONS)
+run_options = Grouped("options", _run_options, *_RUN_OPTIONS)
 
 rehearsed_run_options = run_options.without("on_event", "metrics_file", "record")
 """The same without those by which a run writes to files and calls commands."""
@@ -161,30 +158,30 @@ BY, WITHIN = "--by", "--within"
 
 _LONGEST_S = 365 * 86_400.0
 
-_OPTIONS = {
-    "start_at": add_option(
+_OPTIONS = (
+    add_option(
         f"{START_AT} TIME",
         "Take no step before then. TIME is 22:00, or a date and time in ISO 8601; local "
         "unless it has an offset. none: at once.",
     ),
-    "window": add_option(
+    add_option(
         f"{WINDOW} FROM-TO[,DAY,...]",
         "Take only steps that are expected to end in this window of local time, such as "
         "22:00-05:00, or 22:00-05:00,Sat,Sun where it opens on these days only. none: at any time.",
     ),
-    "while_": add_option(
+    add_option(
         f"{WHILE} CMD",
         "Take no step while CMD fails. It runs every 5 s, without a shell, and is killed "
         "after 10 s. none: no command.",
         "while_",
     ),
-    "by": add_option(
+    add_option(
         f"{BY} TIME",
         "Copy at the lowest rate with which the run is done by TIME (22:00, or ISO 8601). A "
         "throttle that you name stays the maximum. none: as fast as limits and throttle allow.",
     ),
-    "within": add_option(f"{WITHIN} DURATION", "Like --by, as a time from now: 90m, 8h, 1h30m."),
-}
+    add_option(f"{WITHIN} DURATION", "Like --by, as a time from now: 90m, 8h, 1h30m."),
+)
 
 
 def _schedule(
@@ -235,7 +232,7 @@ def _window(text: str | None) -> str | UnsetType:
         raise BadInput(f"{WINDOW}: {problem}") from None
 
 
-schedule_options = Grouped("schedule", _schedule, _OPTIONS)
+schedule_options = Grouped("schedule", _schedule, *_OPTIONS)
 
 
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,9 +281,7 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def run_choices(
-    kind: type[RunChoices], options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]]
-) -> Grouped:
+def run_choices(kind: type[RunChoices], *options: Option | Grouped) -> Grouped:
     """Return a decorator that adds options to a verb, and passes them as `how`, of this kind."""
 
     def choose(*, limits: GivenLimits, **others: Any) -> RunChoices:
@@ -294,4 +289,4 @@ def run_choices(
         now = SystemClock().now()
         return kind(limits=limits, exclude_internal=excludes, now=now, **others)
 
-    return Grouped("how", choose, {"limits": new_run_limits_options, **options})
+    return Grouped("how", choose, new_run_limits_options, *options)

@@ -25,46 +25,46 @@ THROTTLE, BUDGET, SLO = "--throttle", "--budget", "--slo"
 CANARY, SLI_COMMAND, SLI_PROMETHEUS = "--canary", "--sli-command", "--sli-prometheus"
 LEADERS, FOREIGN = "--throttle-leaders", "--on-foreign-throttle"
 
-_OPTIONS = {
-    "throttle": add_option(
+_OPTIONS = (
+    add_option(
         f"{THROTTLE} RATE",
         "Bytes a second that each broker may receive for replicas being added: 50MB, or "
         "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
     ),
-    "budget": add_option(
+    add_option(
         f"{BUDGET} RATE",
         "Bytes a second that all brokers together may receive for them: those that receive "
         "copies share it. With --throttle, the lower of the two applies. none: no budget.",
     ),
-    "slo": add_option(
+    add_option(
         f"{SLO} OBJECTIVE",
         "Copy as fast as this allows: p99<150ms, with the figure of --canary, --sli-command "
         "or --sli-prometheus, every 10 s. The other rates stay the maximum. none: no objective.",
     ),
-    "canary": add_option(
+    add_option(
         CANARY,
         "The figure of --slo is each broker's produce latency, by 20 records a second "
         "and broker into a topic ktui-canary-RUN, which the run makes and deletes.",
     ),
-    "sli_command": add_option(
+    add_option(
         f"{SLI_COMMAND} CMD",
         "The figure of --slo is the number in the last line that CMD prints, in the unit of "
         "the objective. CMD runs without a shell, and is killed after 8 s.",
     ),
-    "sli_prometheus": add_option(
+    add_option(
         f"{SLI_PROMETHEUS} URL QUERY",
         "The figure of --slo is the highest value of QUERY, by the Prometheus at URL.",
         nargs=2,
     ),
-    "on_foreign_throttle": add_option(
+    add_option(
         FOREIGN,
         "When someone else sets another rate on a broker: hold adds no more replicas to it, "
         "go-on continues under their rate.",
         default=OnForeignThrottle.HOLD,
         show_default=True,
     ),
-    "throttle_leaders": add_option(LEADERS, "Also throttle what leaders send to new replicas."),
-}
+    add_option(LEADERS, "Also throttle what leaders send to new replicas."),
+)
 
 
 class ThrottleOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +149,7 @@ def _figure(
     return resolved_command(SLI_COMMAND, command or NONE), ()
 
 
-throttle_options = Grouped("throttle", _throttle_options, _OPTIONS)
+throttle_options = Grouped("throttle", _throttle_options, *_OPTIONS)
 
 
 def with_throttle(options: RunOptions, given: ThrottleOptions, context: Context) -> RunOptions:

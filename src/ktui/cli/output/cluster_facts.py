@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ktui.cli.context.claim import ClaimRequest, owner_findings
+from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, claim_request, owner_findings
 from ktui.cli.options.common import state_option
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunRefused
@@ -61,27 +59,24 @@ def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding
     return (Finding(Severity.WARNING, FindingKind.CANCEL_GATE_SHUT, (), sentence),)
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What would refuse any start on a cluster now: a shut gate, or another owner."""
-
-    state: StateDir
-    names: Mapping[str, object]  # the options that name the cluster on a command line
-    claim: Callable[[str], ClaimRequest | None]
-    """Returns the claim that a run makes on a cluster with this id; None without ownership."""
-
-    async def find(self, reader: KafkaReader, cluster_id: str) -> tuple[Finding, ...]:
-        """Find it out through an open reader."""
-        gate = gate_findings(self.state, cluster_id, cancel_cluster_options(self.names))
-        return (*gate, *await owner_findings(self.claim(cluster_id), reader))
-
-
 def fact_reader(
-    cluster: Cluster, reader: KafkaReader, state: StateDir, standing: Standing | None
+    cluster: Cluster,
+    reader: KafkaReader,
+    state: StateDir,
+    names: Mapping[str, object] | None = None,
+    ownership: OwnerChoice = AS_CONTEXT,
 ) -> FactReader:
-    """Return what reads the facts of a cluster; without `standing`, a start follows at once."""
+    """Return what reads the facts of a cluster.
 
-    async def find(cluster_id: str) -> tuple[Finding, ...]:
-        return () if standing is None else await standing.find(reader, cluster_id)
+    Args:
+        names: the options that name the cluster, to find what would refuse a start now: a shut
+            gate, or another owner. None where a start follows at once, and finds that out itself.
+    """
+
+    async def standing(cluster_id: str) -> tuple[Finding, ...]:
+        gate = gate_findings(state, cluster_id, cancel_cluster_options(names or {}))
+        claim = claim_request(cluster, state, cluster_id, "", ownership)
+        return (*gate, *await owner_findings(claim, reader))
 
     return FactReader(
         reader=reader,
@@ -89,5 +84,5 @@ def fact_reader(
         clock=SystemClock(),
         cluster=cluster.name,
         permits=cluster,
-        standing=None if standing is None else find,
+        standing=None if names is None else standing,
     )

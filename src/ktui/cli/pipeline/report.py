@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.option import add_option
-from ktui.cli.options.common import OutputFile, state_dir_option
+from ktui.cli.options.common import output_option, state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
@@ -29,15 +29,7 @@ from ktui.quantities import as_bytes, as_count
 @state_dir_option
 @add_option("--run RUN", "The run's name, or its id if several runs share the name.")
 @add_option("--cluster ID", "Report on all recordings of the cluster with this id.")
-@click.option(
-    "-o",
-    "--output",
-    type=OutputFile(),
-    default=Path("report.html"),
-    show_default=True,
-    metavar="FILE",
-    help="Write the page to this file; an existing file is replaced.",
-)
+@output_option("Write the page to this file; an existing file is replaced.", Path("report.html"))
 @add_option("--open", "Open the page in the browser.", "show")
 def command(
     *,

@@ -133,23 +133,14 @@ _EVERY = "60s"
 _MOST_SHOWN = 50
 
 
-class _MomentType(click.ParamType[datetime]):
-    name = "moment"
-
-    def convert(
-        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            return datetime.fromisoformat(value).astimezone()
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is not a time. Give a date, or a date and time: 2026-11-21, "
-                "2026-11-21T15:00, 2026-11-21T15:00+01:00",
-                param,
-                ctx,
-            )
+def _moment_ms(text: str) -> int:
+    try:
+        return wall_ms(datetime.fromisoformat(text).astimezone())
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is not a time. Give a date, or a date and time: 2026-11-21, "
+            "2026-11-21T15:00, 2026-11-21T15:00+01:00"
+        ) from None
 
 
 @click.command("run")
@@ -164,8 +155,8 @@ class _MomentType(click.ParamType[datetime]):
 @add_option(
     "--cluster ID", "Only segments of this cluster; may be repeated.", "clusters", multiple=True
 )
-@add_option("--since TIME", "Only segments with data at or after TIME.", type=_MomentType())
-@add_option("--until TIME", "Only segments with data at or before TIME.", type=_MomentType())
+@add_option("--since TIME", "Only segments with data at or after TIME.", reads=_moment_ms)
+@add_option("--until TIME", "Only segments with data at or before TIME.", reads=_moment_ms)
 @add_option(
     "--follow", "Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM."
 )
@@ -181,8 +172,8 @@ def command(  # noqa: PLR0913 - an option each
     lake: str | None,
     master: str | None,
     clusters: tuple[str, ...],
-    since: datetime | None,
-    until: datetime | None,
+    since: int | None,
+    until: int | None,
     follow: bool,
     every: str | None,
     state: StateDir,
@@ -204,11 +195,7 @@ def command(  # noqa: PLR0913 - an option each
     if every is not None and not follow:
         raise click.UsageError("--every needs --follow")
     every_s = time_above_0("--every", every or _EVERY, _EVERY)
-    selection = SegmentSelection(
-        since_ms=None if since is None else wall_ms(since),
-        until_ms=None if until is None else wall_ms(until),
-        clusters=frozenset(clusters),
-    )
+    selection = SegmentSelection(since_ms=since, until_ms=until, clusters=frozenset(clusters))
     places = recordings or (str(state.path),)
     derived = read_derived_options(derived_values)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)

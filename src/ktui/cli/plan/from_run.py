@@ -28,13 +28,7 @@ from ktui.quantities import as_count
 SOME_LEFT_OUT = 3
 """The exit code of an undo plan without some of the partitions that the run has changed."""
 
-output_option = click.option(
-    "-o",
-    "--output",
-    type=common.OutputFile(),
-    metavar="FILE",
-    help="File to write the plan to. Default: standard output.",
-)
+output_option = common.output_option("File to write the plan to. Default: standard output.")
 
 
 def _run_from_journal(state: StateDir, name: str) -> Run:

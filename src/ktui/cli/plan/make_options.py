@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.claim import claim_request
+from ktui.cli.context import option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, Verb, add_option
@@ -22,7 +22,7 @@ from ktui.cli.options.common import given_options, json_option, state_option
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, fact_reader, options_of_names
+from ktui.cli.output.cluster_facts import fact_reader, options_of_names
 from ktui.cli.plan.from_run import output_option
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.start import check_run
@@ -55,14 +55,10 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
     ) -> PlanPreview:
         """Preview a plan on its cluster."""
         new = self.new_run(cluster.context, run, plan, plan_name=source, allowed=allowed)
-        standing = Standing(
-            state=self.state,
-            names=self.choice._asdict(),
-            claim=lambda cluster_id: claim_request(cluster, self.state, cluster_id, ""),
-        )
+        names = self.choice._asdict()
         checked = cluster.ask(
             lambda reader: check_run(
-                new, fact_reader(cluster, reader, self.state, standing), self.now, TO_CHECK
+                new, fact_reader(cluster, reader, self.state, names), self.now, TO_CHECK
             )
         )
         shown = checked.previewed()
@@ -73,13 +69,7 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
 
 
 check_options = run_choices(
-    CheckOptions,
-    {
-        "choice": cluster_options,
-        "state": common.state_dir_option,
-        "throttle": throttle_options,
-        "rate": rate_option,
-    },
+    CheckOptions, cluster_options, common.state_dir_option, throttle_options, rate_option
 )
 
 
@@ -191,31 +181,28 @@ _KINDS: Mapping[Kind, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _bound(name: str) -> tuple[str, Callable[[Verb[Any]], Verb[Any]]]:
+def _bound(name: str) -> option.Option:
     """Return the option of a field that every plan has, by its name in `Wishes`."""
     field = FIELDS[name]
-    (option, words), (metavar, how) = *field.options.items(), _KINDS[field.kind]
-    name = option.strip("-").replace("-", "_")
-    return name, add_option(f"{option} {metavar}".strip(), words, name, **how)
+    (declared, words), (metavar, how) = *field.options.items(), _KINDS[field.kind]
+    return add_option(f"{declared} {metavar}".strip(), words, **how)
 
 
-_WISHES = Grouped("wishes", Wishes, {**dict(map(_bound, COMMON)), INTERNAL: _INTERNAL})
+_WISHES = Grouped("wishes", Wishes, *map(_bound, COMMON), _INTERNAL)
 _WANTED = Grouped(
     "wanted",
     MakeOptions,
-    {
-        "wishes": _WISHES,
-        "rack_aware": rack_aware_option,
-        "weights": add_option(
-            f"{WEIGHT} BROKER=W",
-            "Give a broker W times the share of others, such as 7=2. May be repeated.",
-            "weights",
-            multiple=True,
-            reads=_weights,
-        ),
-        "output": output_option,
-        "json": json_option,
-    },
+    _WISHES,
+    rack_aware_option,
+    add_option(
+        f"{WEIGHT} BROKER=W",
+        "Give a broker W times the share of others, such as 7=2. May be repeated.",
+        "weights",
+        multiple=True,
+        reads=_weights,
+    ),
+    output_option,
+    json_option,
 )
 
 

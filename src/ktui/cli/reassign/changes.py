@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 
 import click
-import msgspec
 
-from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, check_no_other_owner, claim_request
+from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, check_owner, claim_request
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
@@ -52,37 +51,34 @@ def runs_place(
     ownership: OwnerChoice = AS_CONTEXT,
 ) -> RunsPlace:
     """Return where the runs of a command line are."""
-    names = target.names
-    claim = claim_request(target.cluster, state, cluster_id, PROGRAM, ownership)
+    cluster, names = target.cluster, target.names
 
     def launch(name: str, leave: Leaving) -> Launch:
         # what only ends things goes on even while nobody can be asked who owns the cluster
         ends = leave is Leaving.SETTLED
-        owner = None if claim is None else msgspec.structs.replace(claim, only_ends=ends)
         return Launch(
             state=state,
             name=name,
             cluster_id=cluster_id,
             names=names,
             record=False,
-            owner=owner,
+            owner=claim_request(cluster, state, cluster_id, PROGRAM, ownership, only_ends=ends),
             leave=leave,
         )
 
-    async def check_owner() -> None:
+    async def check() -> None:
         choice.target()  # the context may be read-only
-        if claim is not None:
-            await check_no_other_owner(claim)
+        await check_owner(cluster, state, cluster_id, PROGRAM, ownership)
 
     return RunsPlace(
         state=state,
         cluster_id=cluster_id,
         names=names,
-        ports=target.cluster.ports,
+        ports=cluster.ports,
         start_new=lambda name, leave, first: launch_new_run(launch(name, leave), first),
         start_left=lambda name, leave, ask: launch_left_run(launch(name, leave), ask),
         check_gate=lambda: check_gate_open(state, cluster_id, cancel_cluster_options(names)),
-        check_owner=check_owner,
+        check_owner=check,
         say=click.echo,
         note=print_note,
     )

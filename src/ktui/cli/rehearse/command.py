@@ -175,58 +175,50 @@ def _whole(number: float | None) -> int | None:
 _threshold_options = Grouped(
     "thresholds",
     _thresholds,
-    {
-        "max_time": add_option(
-            f"{MAX_TIME} TIME", "Exit code 3 if the plan takes longer on a twin."
-        ),
-        "max_inflow": add_option(
-            f"{MAX_INFLOW} RATE",
-            "Exit code 3 if more bytes a second than this are copied into a broker.",
-        ),
-        "min_room": add_option(
-            f"{MIN_ROOM} SHARE|SIZE",
-            "Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or 50GiB.",
-        ),
-    },
+    add_option(f"{MAX_TIME} TIME", "Exit code 3 if the plan takes longer on a twin."),
+    add_option(
+        f"{MAX_INFLOW} RATE",
+        "Exit code 3 if more bytes a second than this are copied into a broker.",
+    ),
+    add_option(
+        f"{MIN_ROOM} SHARE|SIZE",
+        "Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or 50GiB.",
+    ),
 )
 
 _source = Grouped(
     "source",
     _twin_source,
-    {
-        "file": add_option(
-            "--on FILE",
-            "Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
-            "file",
-            type=click.Path(path_type=Path),
-        ),
-        "choice": cluster_options,
-        "reading": twin_reading_options,
-        "state": state_dir_option,
-    },
+    add_option(
+        "--on FILE",
+        "Rehearse on this twin, a scenario file. Only its cluster and its topics count.",
+        "file",
+        type=click.Path(path_type=Path),
+    ),
+    cluster_options,
+    twin_reading_options,
+    state_dir_option,
 )
 _choices = run_choices(
     _RehearseOptions,
-    {
-        "throttle": throttle_options,
-        "options": rehearsed_run_options,
-        "schedule": schedule_options,
-        "until": until_option,
-        "rate": rate_option,
-        "events": add_option(
-            f"{EVENT} EVENT",
-            "Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
-            f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
-            "events",
-            multiple=True,
-        ),
-        "thresholds": _threshold_options,
-        "record": add_option(
-            "--record DIR",
-            "Record the usual twin in this folder, marked as simulated; in the view, too.",
-            type=click.Path(file_okay=False, path_type=Path),
-        ),
-    },
+    throttle_options,
+    rehearsed_run_options,
+    schedule_options,
+    until_option,
+    rate_option,
+    add_option(
+        f"{EVENT} EVENT",
+        "Let something happen: 'kill 5 at 40%' of the work, or 'load x2 at 10m' after the "
+        f"start. Also {', '.join(FAULT_FORMS[1:])}. May be repeated.",
+        "events",
+        multiple=True,
+    ),
+    _threshold_options,
+    add_option(
+        "--record DIR",
+        "Record the usual twin in this folder, marked as simulated; in the view, too.",
+        type=click.Path(file_okay=False, path_type=Path),
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.table import table
@@ -150,17 +151,12 @@ def _complete(
 @common.speed_option(
     SLOWEST, FASTEST, "Play N seconds of the recording in each second; 1 by default.", default=1.0
 )
-@click.option(
-    "--at",
-    "begin",
-    metavar="TIME",
-    help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
+@add_option(
+    "--at TIME", "Start here: 14:02:31, a date and time, or +1h30m from the beginning.", "begin"
 )
-@click.option("--session", metavar="ID", help="The recording to play, if there are several.")
-@click.option(
-    "--branch",
-    is_flag=True,
-    help="Go on otherwise from the moment of --at, on a simulated twin of it. Key: W.",
+@add_option("--session ID", "The recording to play, if there are several.")
+@add_option(
+    "--branch", "Go on otherwise from the moment of --at, on a simulated twin of it. Key: W."
 )
 @common.theme_option
 @common.state_dir_option

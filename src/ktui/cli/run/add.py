@@ -155,7 +155,7 @@ def command(  # noqa: PLR0913 - an option each
     where = choice.or_of_run(found.begun).target(changes=not dry_run)
     need, throttles = _need(found, where), bool(found.run.throttled.rates)
     facts = where.cluster.ask(
-        lambda reader: fact_reader(where.cluster, reader, state, None).read(
+        lambda reader: fact_reader(where.cluster, reader, state).read(
             plan, need, throttles=throttles, joins=name
         )
     )

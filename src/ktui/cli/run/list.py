@@ -8,6 +8,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
@@ -29,10 +30,8 @@ from ktui.tui.draw.format import as_bytes, as_messages, as_share
 @common.topics_option("Only this topic; may be repeated.")
 @common.partitions_option("Only this partition; may be repeated.")
 @common.json_option
-@click.option(
-    "--kafka-json",
-    is_flag=True,
-    help="Print the targets in the format of --reassignment-json-file (KIP-455).",
+@add_option(
+    "--kafka-json", "Print the targets in the format of --reassignment-json-file (KIP-455)."
 )
 def command(
     choice: ClusterChoice,

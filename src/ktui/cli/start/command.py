@@ -11,12 +11,7 @@ from typing import NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.claim import (
-    ClaimRequest,
-    OwnerChoice,
-    claim_request,
-    ownership_options,
-)
+from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import print_note
@@ -34,7 +29,7 @@ from ktui.cli.options.run import (
     until_option,
 )
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import Standing, fact_reader
+from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import finding_lines, report
 from ktui.cli.process.launch import Launch, launch_new_run
@@ -154,26 +149,20 @@ class StartOptions(RunChoices, frozen=True, kw_only=True):
     ownership: OwnerChoice
     state: StateDir
 
-    def claim(self, target: Target, cluster_id: str, run: str) -> ClaimRequest | None:
-        """Return the claim of a run on its cluster; None without ownership."""
-        return claim_request(target.cluster, self.state, cluster_id, run, self.ownership)
-
 
 start_options = run_choices(
     StartOptions,
-    {
-        "throttle": throttle_options,
-        "options": run_options,
-        "schedule": schedule_options,
-        "until": until_option,
-        "rate": rate_option,
-        "dry_run": add_option("--dry-run", "Show what would be sent, and send nothing."),
-        "headless": headless_option,
-        "json": add_option("--json", "Print each event as a line of JSON."),
-        "concurrent": concurrent_option,
-        "ownership": ownership_options,
-        "state": common.state_dir_option,
-    },
+    throttle_options,
+    run_options,
+    schedule_options,
+    until_option,
+    rate_option,
+    add_option("--dry-run", "Show what would be sent, and send nothing."),
+    headless_option,
+    add_option("--json", "Print each event as a line of JSON."),
+    concurrent_option,
+    ownership_options,
+    common.state_dir_option,
 )
 
 
@@ -181,16 +170,11 @@ def check_new_run(new: NewRun, target: Target, how: StartOptions) -> CheckedRun:
     """Read the cluster for a run, and check the run against it."""
     options = with_event_command(new.options, target.cluster.context.on_event)
     new = msgspec.structs.replace(new, options=options)
-    standing = Standing(
-        state=how.state,
-        names=target.names,
-        claim=lambda cluster_id: how.claim(target, cluster_id, new.name),
-    )
-    # a start that follows finds out by itself what stands against it
-    found = standing if how.dry_run else None
-    cluster = target.cluster
+    cluster, names = target.cluster, target.names if how.dry_run else None
     return cluster.ask(
-        lambda reader: check_run(new, fact_reader(cluster, reader, how.state, found), how.now)
+        lambda reader: check_run(
+            new, fact_reader(cluster, reader, how.state, names, how.ownership), how.now
+        )
     )
 
 

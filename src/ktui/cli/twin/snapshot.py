@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import Grouped, Verb, add_option
+from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -55,21 +55,19 @@ class TwinReading(msgspec.Struct, frozen=True):
         return None if self.insights is None else "--insights"
 
 
-twin_reading_options: Callable[[Verb[R]], Verb[R]] = Grouped(
+twin_reading_options = Grouped(
     "reading",
     TwinReading,
-    {
-        "measure": add_option(
-            "--measure TIME",
-            f"Measure for this time what producers write, such as 5m; {_MEASURED} by default. "
-            "0 for not at all.",
-        ),
-        "insights": add_option(
-            "--insights FILE",
-            "Take the copy rates from these insights. Default: those of the state directory.",
-            type=click.Path(path_type=Path),
-        ),
-    },
+    add_option(
+        "--measure TIME",
+        f"Measure for this time what producers write, such as 5m; {_MEASURED} by default. "
+        "0 for not at all.",
+    ),
+    add_option(
+        "--insights FILE",
+        "Take the copy rates from these insights. Default: those of the state directory.",
+        type=click.Path(path_type=Path),
+    ),
 )
 
 
@@ -157,13 +155,7 @@ _PRIVATE = 0o600
 @click.command("snapshot")
 @click.argument("path", metavar="[PLAN]", type=click.Path(path_type=Path), required=False)
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=common.OutputFile(),
-    metavar="FILE",
-    help="File to write the twin to. Default: standard output.",
-)
+@common.output_option("File to write the twin to. Default: standard output.")
 @twin_reading_options
 @add_option("--redact", "Hide the names of topics, racks and the cluster in the file.")
 @common.state_dir_option

@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import CORDON_CLAIM, check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.claim import CORDON_CLAIM, check_owner
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import need_terminal, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common
@@ -22,7 +23,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import unnamed_limits
 from ktui.cli.options.outward import view_on_event_option, with_event_command
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
-from ktui.cli.output.cluster_facts import Standing, fact_reader
+from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.event_json import engine_died_json
 from ktui.cli.output.view import read_keymap, show_app
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
@@ -90,12 +91,7 @@ class ProcessEngines:
 
     @property
     def facts(self) -> FactReader:
-        standing = Standing(
-            state=self._state,
-            names=self._names,
-            claim=lambda cluster_id: claim_request(self._cluster, self._state, cluster_id, ""),
-        )
-        return fact_reader(self._cluster, self._reader, self._state, standing)
+        return fact_reader(self._cluster, self._reader, self._state, self._names)
 
     @property
     def throttle(self) -> str:
@@ -123,13 +119,16 @@ class ProcessEngines:
     async def start(self, wanted: NewRun) -> RunDir:
         options = wanted.options
         canary = options.canary_of(wanted.name, options.throttle)
-        reader = fact_reader(self._cluster, self._reader, self._state, None)
+        reader = fact_reader(self._cluster, self._reader, self._state)
         facts = await reader.read(wanted.plan, canary=canary)
         cluster_id = facts.cluster_id
         options = with_event_command(options, self._context.on_event)
         new = msgspec.structs.replace(wanted, options=options)
         first = prepare_run(new, facts, connection=self._names)
-        launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
+        target = Target(self._cluster, self._names)
+        launch = Launch.on(
+            target, self._state, cluster_id, wanted.name, concurrent=wanted.concurrent
+        )
         engine = await asyncio.to_thread(launch_new_run, launch, first)
         return engine.run
 
@@ -141,15 +140,16 @@ class ProcessEngines:
                 f"run {run.name} belongs to cluster {begun.cluster_id}, but this view is on "
                 f"{cluster_id}"
             )
-        launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
+        target, ends = Target(self._cluster, self._names), ask is not None
+        launch = Launch.on(
+            target, self._state, cluster_id, run.name, only_ends=ends, concurrent=False
+        )
         await asyncio.to_thread(launch_left_run, launch, *(() if ask is None else (ask,)))
 
     async def cancel_foreign(
         self, moves: Collection[ListedReassignment]
     ) -> Mapping[TopicPartition, Settled]:
-        claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
-        if claim is not None:
-            await check_no_other_owner(claim)
+        await check_owner(self._cluster, self._state, await self._cluster_id(), "")
         async with aclosing(self._cluster.writer()) as writer:
             ports = ClusterPorts(self._reader, writer)
             return await cancel_foreign(ports, self._state, SystemClock(), moves)
@@ -161,27 +161,12 @@ class ProcessEngines:
         Raises:
             RunRefused: another state directory owns the cluster; nothing was sent.
         """
-        claim = claim_request(self._cluster, self._state, await self._cluster_id(), CORDON_CLAIM)
-        if claim is not None:
-            await check_no_other_owner(claim)
+        await check_owner(self._cluster, self._state, await self._cluster_id(), CORDON_CLAIM)
         async with aclosing(self._cluster.writer()) as writer:
             yield ClusterPorts(self._reader, writer)
 
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id
-
-    def _launch(
-        self, name: str, cluster_id: str, *, concurrent: bool = False, only_ends: bool = False
-    ) -> Launch:
-        return Launch(
-            state=self._state,
-            name=name,
-            cluster_id=cluster_id,
-            names=self._names,
-            until=None,
-            concurrent=concurrent,
-            owner=claim_request(self._cluster, self._state, cluster_id, name, only_ends=only_ends),
-        )
 
 
 def _begun(run: RunDir) -> Started:
@@ -215,7 +200,7 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     """The command that the view runs when the engine of its run dies; empty for none."""
 
 
-def _check_filter(_context: click.Context, _option: click.Parameter, text: str) -> str:
+def _check_filter(text: str) -> str:
     try:
         RowFilter(text)
     except BadFilter as problem:
@@ -226,18 +211,17 @@ def _check_filter(_context: click.Context, _option: click.Parameter, text: str) 
 @click.command("watch")
 @cluster_options
 @common.topics_option("List every partition of this topic first; may be repeated.")
-@click.option(
-    "--filter",
+@add_option(
+    "--filter TEXT",
+    "Begin with this filter, as / takes it: 'orders broker:9 state:stalled'.",
     "filter_text",
     default="",
-    metavar="TEXT",
-    callback=_check_filter,
-    help="Begin with this filter, as / takes it: 'orders broker:9 state:stalled'.",
+    reads=_check_filter,
 )
-@click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
+@add_option("--write", "Allow the view to start and change runs.")
 @common.poll_interval_option
 @common.theme_option
-@click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
+@add_option("--record", "Record the view, for `ktui replay`.")
 @recording_options
 @view_on_event_option
 @common.state_dir_option

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 from ktui import __version__
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.recording import recorded_in_words, repair
@@ -246,23 +247,19 @@ def _complete(
 @common.speed_option(
     0.1, FASTEST, "Simulate N seconds in each second; by default the scenario's own speed."
 )
-@click.option(
-    "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
-)
-@click.option("--tour", is_flag=True, help="Let the story press its keys by itself, in 3 minutes.")
-@click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
-@click.option(
-    "--pictures",
+@add_option("--seed N", "Seed of the random events; 0 by default.", type=int, default=0)
+@add_option("--tour", "Let the story press its keys by itself, in 3 minutes.")
+@add_option("--list", "List the scenarios that come with ktui.", "only_list")
+@add_option(
+    "--pictures DIR",
+    "Folder for pictures of the screen (ctrl+s); by default the current one.",
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
     default=Path(),
-    metavar="DIR",
-    help="Folder for pictures of the screen (ctrl+s); by default the current one.",
 )
-@click.option(
-    "--record",
+@add_option(
+    "--record DIR",
+    "Record each story in this folder, marked as simulated.",
     type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Record each story in this folder, marked as simulated.",
 )
 @common.theme_option
 def command(  # noqa: PLR0913 - the options of the command line, each by its name

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.option import Grouped
+from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, with_event_command
 from ktui.execution.run.options import RunOptions
@@ -27,10 +27,8 @@ def _area(*, width: int, height: int) -> int:
 @Grouped(
     "area",
     _area,
-    {
-        "width": click.option("--width", type=int, default=1, help="Second."),
-        "height": click.option("--height", type=int, default=1, help="Third."),
-    },
+    add_option("--width N", "Second.", type=int, default=1),
+    add_option("--height N", "Third.", type=int, default=1),
 )
 @click.option("--after", is_flag=True, help="Fourth.")
 def draw(*, before: bool, area: int, after: bool) -> None:
@@ -45,10 +43,8 @@ def test_a_verb_gets_one_value_made_from_grouped_options() -> None:
 
 
 def test_a_group_names_its_options_and_leaves_some_out_also_in_groups_within() -> None:
-    one, two, three = (click.option(f"--{name}") for name in ("one", "two", "three"))
-    outer = Grouped(
-        "outer", dict, {"inner": Grouped("inner", dict, {"one": one, "two": two}), "three": three}
-    )
+    one, two, three = (add_option(f"--{name}", "") for name in ("one", "two", "three"))
+    outer = Grouped("outer", dict, Grouped("inner", dict, one, two), three)
 
     assert outer.names == {"one", "two", "three"}
     assert outer.without("two", "three").names == {"one"}
