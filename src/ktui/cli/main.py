@@ -6,18 +6,56 @@ import os
 import sys
 import traceback
 from itertools import pairwise
+from typing import cast
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from ktui import __version__
-from ktui.cli.completion import REQUEST, complete
-from ktui.cli.context.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
-from ktui.cli.context.lazy_group import LazyGroup
-from ktui.cli.context.terminal import clean_output
+from ktui.cli.context.option import LazyGroup
+from ktui.cli.context.terminal import BAD_INPUT, FAILED, INTERRUPTED, BadInput, clean_output
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
+
+REQUEST = "_KTUI_COMPLETE"
+"""The environment variable by which a shell's script asks for completions, as `bash_complete`."""
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS), metavar="|".join(SHELLS))
+@click.pass_context
+def command(context: click.Context, shell: str) -> None:
+    """Print the script by which a shell completes verbs, options and runs.
+
+    Put it where the shell finds it, and open a new shell. Make the folder first:
+
+    ktui completion bash > ~/.local/share/bash-completion/completions/ktui
+
+    ktui completion zsh > ~/.zfunc/_ktui
+
+    ktui completion fish > ~/.config/fish/completions/ktui.fish
+
+    bash needs the package bash-completion. For zsh, ~/.zshrc needs `fpath+=~/.zfunc` before
+    `compinit`.
+    """
+    click.echo(_shell(shell, context.find_root().command).source(), nl=False)
+
+
+def complete(program: click.Command, request: str) -> None:
+    """Print completions, or nothing: an error would land in the line that is being typed."""
+    try:
+        answer = _shell(request.removesuffix("_complete"), program).complete()
+    except Exception:  # noqa: BLE001 - whatever the reason
+        return
+    click.echo(answer)
+
+
+def _shell(name: str, program: click.Command) -> ShellComplete:
+    kind = cast("type[ShellComplete]", get_completion_class(name))
+    return kind(program, {}, "ktui", REQUEST)
+
 
 DEBUG = "KTUI_DEBUG"
 """The environment variable that, set to anything, shows the traceback of a defect in ktui."""
@@ -25,9 +63,9 @@ DEBUG = "KTUI_DEBUG"
 VERBS = {
     "watch": "ktui.cli.watch.command:command",
     "record": "ktui.cli.record.command:command",
-    "replay": "ktui.cli.replay.command:command",
+    "replay": "ktui.cli.replay:command",
     "list": "ktui.cli.run.list:command",
-    "plan": "ktui.cli.plan.command:command",
+    "plan": "ktui.cli.plan.make:command",
     "progress": "ktui.cli.plan.progress:command",
     "verify": "ktui.cli.reassign.verify_plan:command",
     "rehearse": "ktui.cli.rehearse.command:command",
@@ -48,11 +86,11 @@ VERBS = {
     "snapshot": "ktui.cli.twin.snapshot:command",
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
-    "insights": "ktui.cli.run.insights:command",
+    "insights": "ktui.cli.run.runs:insights_command",
     "doctor": "ktui.cli.doctor.command:command",
     "demo": "ktui.cli.watch.demo:command",
     "lab": "ktui.cli.lab.command:command",
-    "completion": "ktui.cli.completion:command",
+    "completion": "ktui.cli.main:command",
     "engine": "ktui.cli.engine.command:command",
 }
 """The module and name of each verb's command, in the order of the help."""

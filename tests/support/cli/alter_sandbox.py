@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Planned, PlannedPart

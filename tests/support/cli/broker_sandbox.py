@@ -194,7 +194,7 @@ _CLOCKED = (
     "ktui.cli.broker.remove",
     "ktui.cli.broker.runs",
     "ktui.cli.context.cluster",
-    "ktui.cli.process.launch",
+    "ktui.cli.process",
 )
 """Modules that take the time from the machine's clock."""
 
@@ -252,7 +252,7 @@ class RemovalSandbox(BrokerSandbox):
         self.until_s = 10_000.0
         """Seconds after which an engine is left, if its run has not ended."""
         super().__init__(folder, monkeypatch)
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._engine)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._engine)
         save = RemovalFile.save
 
         def mortal_save(file: RemovalFile, removal: Removal) -> None:

@@ -212,7 +212,7 @@ class CancelledRun:
         self.reader = self.cluster.reader
         monkeypatch.setattr("ktui.cli.cancel.command.SystemClock", lambda: self.story.clock)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
         self._monkeypatch = monkeypatch
 
     def _choose(self, *_: object) -> NamedCluster:

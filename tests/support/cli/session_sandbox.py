@@ -74,7 +74,7 @@ class SessionSandbox(StartSandbox):
         self._context: dict[str, Any] = {}
         super().__init__(folder, monkeypatch, PlanSandbox(folder, monkeypatch))
         monkeypatch.chdir(folder)
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._start)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._start)
         answer = Answer(accepted=True, words="in force")
         monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
         monkeypatch.setattr("ktui.cli.doctor.command.check_connection", _connected)

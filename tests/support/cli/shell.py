@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Observer
@@ -254,7 +254,7 @@ class TwoHosts:
         self.engines: list[list[str]] = []
         self.chosen: list[tuple[object, ...]] = []
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
 
     def _choose(self, *names: object) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition

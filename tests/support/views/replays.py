@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from textual.pilot import Pilot
 
-from ktui.cli.replay.command import join_sessions
-from ktui.cli.replay.view import replay_app
+from ktui.cli.replay import join_sessions, replay_app
 from ktui.cli.watch.demo import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from textual.message import Message
 from textual.pilot import Pilot
 
-from ktui.cli.replay.view import branch_app
+from ktui.cli.replay import branch_app
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir

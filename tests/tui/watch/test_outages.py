@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from textual.content import Content
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope

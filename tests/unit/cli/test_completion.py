@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.completion import REQUEST, complete
-from ktui.cli.main import ktui, main
+from ktui.cli.main import REQUEST, complete, ktui, main
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, StepBegun
 from ktui.execution.run.run import Run
-from ktui.ops.preview import FactReader
+from ktui.ops.start import FactReader
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.pipeline.forecast.model import fit
 from ktui.pipeline.forecast.play import playable_run, simulate_cell

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ktui.cli.context.errors import BadInput
-from ktui.cli.options.limits import complete_limits
+from ktui.cli.context.terminal import BadInput
+from ktui.cli.options.throttle import complete_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.events import LimitsChanged, StepBegun
 from ktui.pacing.choosing import WaitsFor, waiting_for

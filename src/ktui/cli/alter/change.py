@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cluster.asking import FreshMetadata, read_cluster_and_reassignments, with_reassignments
 from ktui.cluster.broker import Broker, online_brokers
 from ktui.cluster.clock import SystemClock

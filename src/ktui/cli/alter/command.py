@@ -25,9 +25,8 @@ from ktui.cli.alter.change import (
     read_topic,
 )
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
-from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cli.context.option import LazyGroup
 
 VERBS = {
     "remove": "ktui.cli.broker.remove:command",

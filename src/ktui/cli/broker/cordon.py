@@ -17,9 +17,8 @@ from ktui.cli.context.claim import (
     take_over_option,
 )
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice, warn_of_tls
-from ktui.cli.context.errors import BAD_INPUT, UNREAD, BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.context.terminal import BAD_INPUT, UNREAD, BadInput, can_ask, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock

@@ -17,9 +17,8 @@ from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
 from ktui.cli.context.claim import check_owner, claim_request, own_cluster
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
-from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
-from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import state_option
 from ktui.cli.options.plan import allowance_options

@@ -22,17 +22,16 @@ from ktui.cli.context.cluster import (
     read_cluster_id,
     warn_of_tls,
 )
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import complete_limits
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
+from ktui.cli.options.throttle import complete_limits
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
-from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.process import Launch, launch_left_run
 from ktui.cli.start.command import (
     StartOptions,
     carry_out,

@@ -10,9 +10,8 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Option, add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode

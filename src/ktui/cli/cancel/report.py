@@ -9,7 +9,7 @@ from typing import Any
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import table_of
-from ktui.cli.process.send_command import AnswerJson, answer_json
+from ktui.cli.process import AnswerJson, answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.columns import Column

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, add_option
+from ktui.cli.context.terminal import BadInput
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from ktui.cli.context.config import Config, Context, load_config
-from ktui.cli.context.errors import BadInput
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import clean

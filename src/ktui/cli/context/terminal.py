@@ -1,4 +1,4 @@
-"""The terminal: whether there is one to draw on, and which text may reach it."""
+"""How verbs speak: exit codes, bad input, and which text may reach the terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ from typing import Any, TextIO, cast
 
 import click
 
-from ktui.cli.context.errors import BadInput
 from ktui.cluster.text import clean_lines
+
+FAILED, BAD_INPUT, UNREAD, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes besides 0. UNREAD: what was asked for is done where it can be read, and not known
+elsewhere, since a broker is down.
+
+Verbs that move partitions use 3 as well: some partitions are not at their target.
+"""
+
+
+class BadInput(Exception):
+    """Bad input; nothing was sent. The message names the problem and the fix."""
+
 
 ERASE_LINE = "\r\x1b[K"  # the start of a write that redraws the progress line
 

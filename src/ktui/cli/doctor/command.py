@@ -12,9 +12,8 @@ import click
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import styled
+from ktui.cli.context.terminal import BadInput, styled
 from ktui.cli.doctor.findings import (
     DoctorFacts,
     DoctorFinding,

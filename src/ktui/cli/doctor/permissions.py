@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, check_cluster
-from ktui.cli.context.errors import BadInput
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem
-from ktui.ops.preview import read_obstacles, read_permissions
+from ktui.ops.start import read_obstacles, read_permissions
 from ktui.planning.check.findings import Finding, NeededPermission, Severity, missing_permissions
 from ktui.planning.throttle_rates import ThrottleRates
 

@@ -9,8 +9,7 @@ import msgspec
 
 from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.errors import BAD_INPUT, FAILED, UNREAD
-from ktui.cli.context.terminal import can_ask
+from ktui.cli.context.terminal import BAD_INPUT, FAILED, UNREAD, can_ask
 from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table_of

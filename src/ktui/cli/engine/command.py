@@ -15,12 +15,17 @@ import click
 from ktui.cli.context.claim import ClusterHold, OwnerChoice, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
-from ktui.cli.engine.listeners import AfterPoll, RunMetrics, RunNotices
-from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
+from ktui.cli.engine.log import (
+    AfterPoll,
+    EngineLog,
+    JournalWait,
+    RunMetrics,
+    RunNotices,
+    configure_log,
+)
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.outward import metrics_file_option, on_event_option
-from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option
 from ktui.cli.record.prune import EngineRecording, record_run
 from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ktui.cli.context.claim import take_over_option
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option, all_of
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
 from ktui.execution.run.states import CancelKind
 from ktui.ops.cancel import CancelRequest

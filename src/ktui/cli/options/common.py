@@ -13,8 +13,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import AS_GIVEN, Grouped, Option, add_option
+from ktui.cli.context.terminal import BadInput
 from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
@@ -71,7 +71,7 @@ class OutputFile(click.Path):
 
 def output_option(purpose: str, default: Path | None = None) -> Option:
     """Return -o, the file that a verb writes to."""
-    how = {"default": default, "show_default": default is not None, "help": purpose}
+    how: dict[str, Any] = {"default": default, "show_default": default is not None, "help": purpose}
     return Option(
         "output", click.option("-o", "--output", type=OutputFile(), metavar="FILE", **how)
     )

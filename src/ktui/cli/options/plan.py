@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option

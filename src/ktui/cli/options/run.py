@@ -11,18 +11,24 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, Option, add_option
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options.common import parse_time
-from ktui.cli.options.limits import (
+from ktui.cli.options.outward import (
+    NONE,
+    metrics_file_option,
+    on_event_option,
+    resolved_command,
+    run_recorded_option,
+)
+from ktui.cli.options.throttle import (
     GivenLimits,
+    ThrottleOptions,
     complete_limits,
     new_run_limits,
     new_run_limits_options,
+    with_throttle,
 )
-from ktui.cli.options.outward import NONE, metrics_file_option, on_event_option, resolved_command
-from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.options.throttle import ThrottleOptions, with_throttle
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.launch import NewRun
 from ktui.execution.journal.commands import SetSchedule

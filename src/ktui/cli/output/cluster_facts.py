@@ -12,7 +12,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
-from ktui.ops.preview import FactReader
+from ktui.ops.start import FactReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:  # verbs about runs only ask about gates, and load no client

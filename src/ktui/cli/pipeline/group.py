@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import click
 
-from ktui.cli.context.errors import FAILED, BadInput
-from ktui.cli.context.lazy_group import LazyGroup
-from ktui.cli.context.option import add_option
+from ktui.cli.context.option import LazyGroup, add_option
+from ktui.cli.context.terminal import FAILED, BadInput
 from ktui.cluster.text import clean_lines
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.manifest import PipelineProblem
 
 VERBS = {
     "run": "ktui.cli.pipeline.run:command",
-    "check": "ktui.cli.pipeline.check:command",
+    "check": "ktui.cli.pipeline.sql:check_command",
     "report": "ktui.cli.pipeline.report:command",
     "sql": "ktui.cli.pipeline.sql:command",
-    "package": "ktui.cli.pipeline.package:command",
+    "package": "ktui.cli.pipeline.run:package_command",
 }
 HELP = {
     "run": "Bring the tables up to date with the recordings.",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import SegmentRead

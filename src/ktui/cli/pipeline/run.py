@@ -1,4 +1,4 @@
-"""`ktui pipeline run`: bring the tables up to date with the recordings."""
+"""`ktui pipeline run` and `package`: bring the tables up to date, here or on a Spark cluster."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ktui.cli.context.option import add_option, all_of
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
@@ -35,7 +36,7 @@ from ktui.pipeline.run.run import (
     reads_little,
     run,
 )
-from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, shipped
+from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, package, shipped
 from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
 from ktui.quantities import Seconds, as_count, parse_quantity
 from ktui.recording.segments import wall_ms
@@ -264,4 +265,17 @@ def _outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
         yield f"Left out: {unfinished} still being written. Run this again later"
 
 
-__all__ = ["command"]
+@click.command("package")
+@click.argument(
+    "folder", type=click.Path(path_type=Path, file_okay=False), default=".", metavar="[DIR]"
+)
+def package_command(*, folder: Path) -> None:
+    """Write the files for spark-submit: ktui.zip, the code, and ktui_job.py, the program.
+
+    Use them on clusters without ktui. The program takes the options of `ktui pipeline run`.
+    """
+    try:
+        code, program = package(folder)
+    except OSError as error:
+        raise BadInput(f"{folder}: {error.strerror or error}") from error
+    click.echo(f"spark-submit --master URL --py-files {code} {program} --recordings URI --lake URI")

@@ -1,4 +1,4 @@
-"""What a plan that was made does, and leaves undone: for people, and as JSON for scripts."""
+"""`ktui plan`: check a plan, or make one from what is wanted."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import print_note
-from ktui.cli.options.limits import GivenLimits, complete_limits
-from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
+from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.options import common
+from ktui.cli.options.plan import (
+    BAD_PLAN,
+    allowance_options,
+    below_min_isr_option,
+    read_plan_argument,
+)
+from ktui.cli.options.throttle import GivenLimits, complete_limits
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, failure_json
-from ktui.cli.output.plan_report import finding_lines
+from ktui.cli.output.plan_report import finding_lines, report
 from ktui.cli.output.table import table_of
-from ktui.cli.plan.from_run import output_plan
+from ktui.cli.plan.from_run import output_plan, remaining_command, rollback_command, undo_command
 from ktui.cli.plan.make_options import (
     CheckOptions,
     MakeOptions,
+    check_options,
     make_options,
     parse_brokers,
     parse_patterns,
@@ -385,3 +391,40 @@ def _command(intent: Intent) -> click.Command:
 
 
 COMMANDS = tuple(map(_command, INTENTS.values()))
+
+
+@click.group("plan")
+def command() -> None:
+    """Check reassignment plans, or make them: from what you want, or from runs. Changes nothing."""
+
+
+@command.command("check", cls=GroupedCommand)
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@common.json_option
+@add_option("--steps", "Also show each partition's steps under the limits.")
+@check_options
+@allowance_options
+def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Allowances) -> None:
+    """Check PLAN against the cluster, and show what it would do. Sends nothing.
+
+    PLAN is a file in the format of kafka-reassign-partitions, or - for standard input. All mistakes
+    in a file that is not a plan are reported before ktui connects to anything.
+
+    Exit code 2 if there is a problem, 0 if there are only warnings or none.
+    """
+    name, plan = read_plan_argument(path)
+    preview = how.check(
+        plan,
+        how.choice.cluster(),
+        source=name,
+        run=default_name(path),
+        allowed=allowed,
+        steps=steps,
+    )
+    click.echo(encode(preview) if json else report(preview))
+    if preview.problems:
+        sys.exit(BAD_PLAN)
+
+
+for verb in (*COMMANDS, remaining_command, rollback_command, undo_command):
+    command.add_command(verb)

@@ -14,8 +14,8 @@ import msgspec
 
 from ktui.cli.context import option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, Verb, add_option
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import given_options, json_option, state_option

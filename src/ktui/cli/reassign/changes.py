@@ -9,10 +9,9 @@ import click
 
 from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, check_owner, claim_request
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
-from ktui.cli.context.errors import FAILED, BadInput
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import FAILED, BadInput, print_note
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
-from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
+from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.reassign.command import BATCH_SIZE, POLL_INTERVAL, Arguments
 from ktui.cli.reassign.options import Action
 from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
@@ -23,8 +22,8 @@ from ktui.cluster.ports import ClusterReader
 from ktui.execution.engine.gates import Leaving
 from ktui.execution.host.ownership import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir
-from ktui.ops.reassign import cancel as cancels
-from ktui.ops.reassign.execute import Execution, describe, read_before
+from ktui.ops.reassign.execute import Execution, cancel_moves, describe, read_before
+from ktui.ops.reassign.execute import cancel as call_off
 from ktui.ops.reassign.log_dirs import IGNORES_ROOM, read_dirs
 from ktui.ops.reassign.runs import Request, RunsPlace
 from ktui.ops.reassign.throttles import FOREIGN, Foreign, Over, clear_throttles
@@ -217,8 +216,8 @@ def cancel(arguments: Arguments) -> None:
     file, timeout_s = reassignment_file(arguments), arguments.number("timeout") / 1000
     target, place, listed = _read(arguments)
     active = [tp for tp in file.replicas if tp in listed]
-    cleared = cancels.cancel(place, active, in_runs=not arguments.has("preserve-throttles"))
-    cancels.cancel_moves(place, file, timeout_s)
+    cleared = call_off(place, active, in_runs=not arguments.has("preserve-throttles"))
+    cancel_moves(place, file, timeout_s)
     over = Over(file.replicas, log_dirs=True, cleared=cleared)
     _clear(arguments, target, place, file.replicas, over)
 
@@ -226,7 +225,7 @@ def cancel(arguments: Arguments) -> None:
 def cancel_all(arguments: Arguments) -> None:
     """Cancel every reassignment of the cluster (KIP-1351), and remove the throttles of our own."""
     target, place, listed = _read(arguments)
-    cleared = cancels.cancel(place, [*listed], in_runs=True)
+    cleared = call_off(place, [*listed], in_runs=True)
     _clear(arguments, target, place, {}, Over((), log_dirs=False, cleared=cleared))
 
 

@@ -14,8 +14,7 @@ import click
 import msgspec
 
 from ktui import __version__
-from ktui.cli.context.errors import FAILED, BadInput
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import FAILED, BadInput, print_note
 from ktui.cli.options.cluster import complete_context
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action, Group, Option
 from ktui.cluster.errors import ClusterError

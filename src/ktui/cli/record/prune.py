@@ -15,9 +15,8 @@ import msgspec
 
 from ktui import __version__
 from ktui.cli.context.config import load_config
-from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import FAILED, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.pipeline.lake_segments import LakeSegments, lake_in, read_lake

@@ -14,9 +14,8 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
-from ktui.cli.context.terminal import has_terminal, print_note
+from ktui.cli.context.terminal import BadInput, has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import (
@@ -25,7 +24,6 @@ from ktui.cli.options.common import (
     state_dir_option,
     state_option,
 )
-from ktui.cli.options.limits import EXCLUDE, limits_beyond_context
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
     BY,
@@ -39,10 +37,12 @@ from ktui.cli.options.run import (
     until_option,
 )
 from ktui.cli.options.throttle import (
+    EXCLUDE,
     LEADERS,
     SLI_COMMAND,
     SLI_PROMETHEUS,
     THROTTLE,
+    limits_beyond_context,
     throttle_options,
 )
 from ktui.cli.output.plan_report import finding_line

@@ -15,16 +15,15 @@ from ktui.cli.context.cluster import (
     Target,
     check_same_cluster,
 )
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
-from ktui.cli.process.send_command import (
+from ktui.cli.process import (
     AnswerJson,
     answer_json,
     end_if_refused,

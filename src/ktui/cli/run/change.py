@@ -6,20 +6,20 @@ from datetime import datetime
 
 import click
 
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import GroupedCommand, add_option
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.limits import (
+from ktui.cli.options.run import schedule_options
+from ktui.cli.options.throttle import (
     GivenLimits,
     check_limits,
     limit_changes,
     limits_brokers_option,
     limits_change,
 )
-from ktui.cli.options.run import schedule_options
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table
-from ktui.cli.process.send_command import send_command
+from ktui.cli.process import send_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.client import RunClient, undo_limits, write_note
 from ktui.execution.host.state_dir import StateDir

@@ -22,14 +22,13 @@ from ktui.cli.context.claim import (
     release_cluster,
 )
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.cluster_facts import options_of_names
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.process.launch import resume_command
+from ktui.cli.process import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean

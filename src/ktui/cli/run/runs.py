@@ -1,26 +1,38 @@
-"""`ktui runs`: list every run of the state directory."""
+"""`ktui runs` and `ktui insights`: the runs of the state directory, and what earlier ones show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import click
 import msgspec
 
-from ktui.cli.context.lazy_group import LazyGroup, refuse_options_before_verb
+from ktui.cli.context.option import LazyGroup, add_option, refuse_options_before_verb
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
-from ktui.cli.output.json_form import encode_record
+from ktui.cli.output.json_form import encode, encode_record
 from ktui.cli.output.table import table_of
-from ktui.cluster.text import clean
+from ktui.cluster.text import clean, marked
 from ktui.columns import Column
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import Holder, ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
+from ktui.insights import (
+    NOTHING,
+    ClusterInsights,
+    Insights,
+    InsightsSection,
+    insights_in,
+    read_insights,
+    sections,
+)
 from ktui.planning.plan import join_some
+from ktui.quantities import as_count
 
 _STATES = {RunState.RESUMABLE: "waiting for resume"}
 
@@ -156,3 +168,63 @@ _COLUMNS: tuple[Column[str], ...] = (
     _column("CLUSTER", lambda run: clean(run.cluster_id or "-")),
     _column("PLAN", lambda run: clean(run.plan or "-")),
 )
+
+
+def insights_text(insights: Insights) -> str:
+    """Return the insights of all clusters; without any, how to make them."""
+    if not insights.clusters:
+        return NOTHING
+    made = f"made {local_time(insights.made_at)} by ktui {insights.version}"
+    return "\n\n".join([made, *map(_cluster, insights.clusters)])
+
+
+def _cluster(of: ClusterInsights) -> str:
+    span = f", {local_time(of.began)} to {local_time(of.ended)}" if of.began is not None else ""
+    basis = f"{as_count(of.runs, 'run')}, {as_count(of.moves, 'move')}{span}"
+    cluster = marked(of.cluster_id, of.cluster_id)
+    return "\n\n".join([f"cluster {cluster}: {basis}", *map(_section, sections(of))])
+
+
+def _section(section: InsightsSection) -> str:
+    more = [section.more] if section.more else []
+    return "\n".join([section.title, *section.lines(), *more])
+
+
+@click.command("insights")
+@click.argument("path", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
+@add_option(
+    "--lake DIR",
+    "Read the insights that `ktui pipeline run` wrote into this lake.",
+    type=click.Path(path_type=Path, file_okay=False),
+)
+@add_option("--cluster ID", "Show this cluster only.")
+@common.state_dir_option
+@common.json_option
+def insights_command(
+    path: Path | None, lake: Path | None, cluster: str | None, *, state: StateDir, json: bool
+) -> None:
+    """Show what recordings of earlier runs reveal: rates, stalls, forecasts, limits to choose.
+
+    Insights come from FILE, from a lake, or else from the state directory. `ktui pipeline run`
+    writes them there, and the live view reads them there, too.
+    """
+    if path is not None and lake is not None:
+        raise click.UsageError("FILE and --lake exclude each other.")
+    insights = read_insights(path) if path is not None else insights_in(lake or state.path)
+    if cluster is not None:
+        insights = _only(insights, cluster)
+    if json:
+        click.echo(encode(insights))
+        return
+    for line in insights_text(insights).split("\n"):
+        click.echo(clean(line))
+
+
+def _only(insights: Insights, cluster: str) -> Insights:
+    of = insights.of(cluster)
+    if of is None:
+        known = ", ".join(each.cluster_id for each in insights.clusters) or "none"
+        raise BadInput(
+            f"--cluster {cluster}: there are no insights for it. Known clusters: {clean(known)}"
+        )
+    return msgspec.structs.replace(insights, clusters=(of,))

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from ktui.cli.context.errors import FAILED
 from ktui.cli.context.option import add_option
+from ktui.cli.context.terminal import FAILED
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line
-from ktui.cli.output.event_json import event_line
-from ktui.cli.output.json_form import encode_record
+from ktui.cli.output.json_form import encode_record, event_line
 from ktui.cli.output.table import table_of
 from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.clock import Clock, SystemClock

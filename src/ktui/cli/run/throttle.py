@@ -16,9 +16,8 @@ from ktui.cli.context.cluster import (
     Target,
     check_same_cluster,
 )
-from ktui.cli.context.errors import UNREAD, BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import UNREAD, BadInput, print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
 from ktui.cli.options.plan import slow_option
@@ -29,7 +28,7 @@ from ktui.cli.options.throttle import (
 )
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import table_of
-from ktui.cli.process.send_command import send_command
+from ktui.cli.process import send_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer

@@ -32,7 +32,7 @@ from ktui.cli.options.throttle import throttle_options
 from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_report import finding_lines, report
-from ktui.cli.process.launch import Launch, launch_new_run
+from ktui.cli.process import Launch, launch_new_run
 from ktui.cli.start.follow import is_headless, show_run
 from ktui.cluster.text import clean
 from ktui.execution.host.launch import NewRun

@@ -17,20 +17,18 @@ import click
 from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
-from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import FAILED, INTERRUPTED, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.outward import metrics_file_option, on_event_option
-from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option
 from ktui.cli.options.run import concurrent_option, headless_option, until_option
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
-from ktui.cli.output.event_json import engine_died_json, event_line
+from ktui.cli.output.json_form import engine_died_json, event_line
 from ktui.cli.output.table import ProgressLine
-from ktui.cli.process.launch import Launch, launch_left_run, resume_command
+from ktui.cli.process import Launch, launch_left_run, resume_command
 from ktui.cli.run.runs import local_time
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns

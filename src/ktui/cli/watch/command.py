@@ -14,19 +14,23 @@ import msgspec
 from ktui.cli.context.claim import CORDON_CLAIM, check_owner
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.config import config_dir, load_config
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import need_terminal, print_note
+from ktui.cli.context.terminal import BadInput, need_terminal, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import unnamed_limits
-from ktui.cli.options.outward import view_on_event_option, with_event_command
-from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
+from ktui.cli.options.outward import (
+    recorded_in_words,
+    recorder,
+    recording_options,
+    view_on_event_option,
+    with_event_command,
+)
+from ktui.cli.options.throttle import unnamed_limits
 from ktui.cli.output.cluster_facts import fact_reader
-from ktui.cli.output.event_json import engine_died_json
+from ktui.cli.output.json_form import engine_died_json
 from ktui.cli.output.view import read_keymap, show_app
-from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
+from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.record.prune import ClusterRecording, prune_as_configured
 from ktui.cli.twin.report import on_own_loop
 from ktui.cli.watch.run_verbs import ShellVerbs
@@ -48,7 +52,7 @@ from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 from ktui.kafka.reader import KafkaReader
 from ktui.ops.cancel import cancel_foreign
-from ktui.ops.preview import FactReader
+from ktui.ops.start import FactReader
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.layout import Layout, read_layout
 from ktui.planning.throttle_rates import ThrottleRates

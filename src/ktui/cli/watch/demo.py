@@ -18,11 +18,10 @@ from click.shell_completion import CompletionItem
 
 from ktui import __version__
 from ktui.cli.context.config import config_dir, load_config
-from ktui.cli.context.errors import BadInput
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import need_terminal
+from ktui.cli.context.terminal import BadInput, need_terminal
 from ktui.cli.options import common
-from ktui.cli.options.recording import recorded_in_words, repair
+from ktui.cli.options.outward import recorded_in_words, repair
 from ktui.cli.output.cluster_facts import check_gate_open, gate_findings
 from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
@@ -50,7 +49,7 @@ from ktui.execution.run.events import Owned
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.run import Run
 from ktui.ops.cancel import cancel_foreign
-from ktui.ops.preview import FactReader, Permits
+from ktui.ops.start import FactReader, Permits
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import Allowances, Finding
 from ktui.planning.intents.layout import Layout, read_layout

@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.options.limits import (
+from ktui.cli.options.run import schedule_options
+from ktui.cli.options.throttle import (
     GivenLimits,
     limit_changes,
     limits_brokers_option,
     limits_change,
+    parse_rates_option,
 )
-from ktui.cli.options.run import schedule_options
-from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import (
     CancelMoves,

@@ -21,7 +21,7 @@ from ktui.execution.journal.commands import (
     SetThrottle,
 )
 from ktui.execution.run.run import Run
-from ktui.ops.preview import FactReader
+from ktui.ops.start import FactReader
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.layout import Layout
 from ktui.planning.throttle_rates import ThrottleRates

@@ -14,7 +14,7 @@ from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
 from ktui.inputfile import expand_home
-from ktui.ops.preview import FactReader
+from ktui.ops.start import FactReader
 from ktui.planning.check.findings import (
     Allowances,
     Finding,

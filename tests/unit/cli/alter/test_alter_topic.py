@@ -32,7 +32,7 @@ def sandbox(
     def start(*_: object) -> None:
         raise AssertionError("no engine is to be started")
 
-    monkeypatch.setattr("ktui.cli.process.launch.start_engine", start)
+    monkeypatch.setattr("ktui.cli.process.start_engine", start)
     return AlterSandbox(tmp_path, monkeypatch, plan_sandbox)
 
 

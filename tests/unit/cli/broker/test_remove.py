@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run

@@ -173,7 +173,7 @@ def test_an_engine_that_dies_at_once_leaves_the_command_to_the_next_one(
     def die(*_: object) -> None:
         raise RunProblem("the engine of run drain has died: no space left")
 
-    monkeypatch.setattr("ktui.cli.process.launch.start_engine", die)
+    monkeypatch.setattr("ktui.cli.process.start_engine", die)
 
     error = abandoned.cancel("drain", "--stop", "--all").exception
 

@@ -10,7 +10,7 @@ import pytest
 
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.config import Config, load_config
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.inputfile import FileProblem
 from ktui.kafka.connection.properties import CANONICAL, PROPERTIES, ValueKind
 

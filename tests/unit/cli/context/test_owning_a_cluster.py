@@ -52,7 +52,7 @@ class OwningOffice(StartSandbox):
         self.engine: list[str] = []
         self.fails: Exception | None = None
         self.takes: Callable[[Ownership], object] = Ownership.release
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", self._follow)
         self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
 
@@ -306,9 +306,7 @@ async def test_the_live_view_resumes_a_run_with_an_unknown_owner_only_to_cancel(
     state, recorded = StateDir(tmp_path / "state"), list[str]()
     run = state.create_run("drain")
     written(run.journal, [started(1, cluster.spec.name), planned(1)]).close()
-    monkeypatch.setattr(
-        "ktui.cli.process.launch.start_engine", lambda run, _: recorded.append(run.name)
-    )
+    monkeypatch.setattr("ktui.cli.process.start_engine", lambda run, _: recorded.append(run.name))
     engines = ProcessEngines(named, as_reader(cluster), {}, state)
 
     if cancels:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import listeners as metrics
+from ktui.cli.engine import log as metrics
 from ktui.cli.engine.command import (
     SameClusterSource,
     leave_on_signals,
@@ -26,9 +26,17 @@ from ktui.cli.engine.command import (
     reject_stale_commands,
 )
 from ktui.cli.engine.command import command as engine_command
-from ktui.cli.engine.listeners import EVERY_S, AfterPoll, RunMetrics, RunNotices
-from ktui.cli.engine.log import EngineLog, JournalWait, LogFile, WarningReader
-from ktui.cli.process.launch import Launch
+from ktui.cli.engine.log import (
+    EVERY_S,
+    AfterPoll,
+    EngineLog,
+    JournalWait,
+    LogFile,
+    RunMetrics,
+    RunNotices,
+    WarningReader,
+)
+from ktui.cli.process import Launch
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.gates import Leaving

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.pipeline.check import findings_text
+from ktui.cli.pipeline.sql import findings_text
 from ktui.pipeline.sql import Findings
 from support.cli.call_ktui import call_ktui
 

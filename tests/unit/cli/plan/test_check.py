@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from support.cli.start_sandbox import PlanSandbox, answer, check, found
 from support.simulated.moving_clusters import a_cluster

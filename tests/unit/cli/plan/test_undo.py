@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
 from ktui.cli.plan.progress import status_text
-from ktui.cli.process.launch import Launch, launch_new_run
+from ktui.cli.process import Launch, launch_new_run
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
@@ -171,7 +171,7 @@ def launch_run(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def spawn(*_: object) -> None:
         raise Spawned
 
-    monkeypatch.setattr("ktui.cli.process.launch.start_engine", spawn)
+    monkeypatch.setattr("ktui.cli.process.start_engine", spawn)
     launch = Launch(
         state=here, name="drain", cluster_id="id", names={}, until=None, concurrent=False
     )

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.options.recording import recorder
+from ktui.cli.options.outward import recorder
 from ktui.cli.record import command as record_command
 from ktui.cli.record.prune import prune_as_configured, record_run
 from ktui.cli.watch import command as watch

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.record.command import RecordedJson, RecordingEnd, RecordLoop, StopCondition
 from ktui.cli.record.prune import ClusterRecording

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.engine.log import EngineLog
 from ktui.cli.main import ktui
-from ktui.cli.options.recording import redaction
-from ktui.cli.process.launch import Launch
+from ktui.cli.options.outward import redaction
+from ktui.cli.process import Launch
 from ktui.cli.record.prune import record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest

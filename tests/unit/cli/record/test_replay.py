@@ -13,9 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.context.errors import BadInput
-from ktui.cli.replay.command import Playable, choose_recording, join_sessions
-from ktui.cli.replay.view import replay_app
+from ktui.cli.context.terminal import BadInput
+from ktui.cli.replay import Playable, choose_recording, join_sessions, replay_app
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import is_simulated
 from ktui.execution.host.kept import RunRecording
@@ -107,7 +106,7 @@ def test_a_branch_is_opened_at_once_and_then_the_replay_stands_at_its_moment(
     async def show(app: ReplayApp) -> None:
         shown.append(app)
 
-    monkeypatch.setattr("ktui.cli.replay.command.need_terminal", lambda _: None)
+    monkeypatch.setattr("ktui.cli.replay.need_terminal", lambda _: None)
     monkeypatch.setattr("ktui.cli.replay.view.replay_app", replays)
     monkeypatch.setattr("ktui.cli.replay.view.show_app", show)
     monkeypatch.setattr("ktui.cli.replay.view.show_branch", lambda *of: branches.append(of[:2]))
@@ -132,7 +131,7 @@ def test_a_branch_of_a_moment_before_the_first_poll_is_refused(
     clock.pass_time(10)
     recorder.poll(next(polls(10)))
     recorder.close()
-    monkeypatch.setattr("ktui.cli.replay.command.need_terminal", lambda _: None)
+    monkeypatch.setattr("ktui.cli.replay.need_terminal", lambda _: None)
 
     done = replay(str(tmp_path), "--at", "+5s", "--branch", state=tmp_path)
 

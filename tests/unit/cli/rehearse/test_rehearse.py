@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.options.limits import complete_limits
+from ktui.cli.options.throttle import complete_limits
 from ktui.cli.rehearse.command import StartCommand
 from ktui.cli.rehearse.live import LivePlan
 from ktui.cli.twin.report import on_own_loop

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.run.insights import insights_text
+from ktui.cli.run.runs import insights_text
 from ktui.cli.run.status import PROGRESS_S, RunLines
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.client import RunClient

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.process import Launch, launch_left_run
 from ktui.cli.run import throttle
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
@@ -286,9 +286,7 @@ def test_two_dead_runs_with_throttles_can_both_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr(
-        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
-    )
+    monkeypatch.setattr("ktui.cli.process.start_engine", lambda run, _: spawned.append(run.name))
     state = StateDir(tmp_path / "state")
     for name in ("one", "other"):
         two_throttles_a_run(state, name)
@@ -301,9 +299,7 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr(
-        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
-    )
+    monkeypatch.setattr("ktui.cli.process.start_engine", lambda run, _: spawned.append(run.name))
     state = StateDir(tmp_path / "state")
     two_throttles_a_run(state, "mine")
     launch = a_launch(state, "mine")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.partition import TopicPartition

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.cli.process.launch import Launch, resume_command
+from ktui.cli.process import Launch, resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import own_run
@@ -47,7 +47,7 @@ class StartSandbox:
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
         self.not_granted: frozenset[tuple[str, str]] = frozenset()
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
 
     def _choose(self, *names: Any) -> Any:
         self.chosen.append(names)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import BadInput
 from ktui.cli.options.run import OPTION, moment_to_come
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run

@@ -1,4 +1,4 @@
-"""The launch of an engine, for a new run or for one to resume."""
+"""The engine of a run: launched, for a new run or one to resume, and sent commands."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ from ktui.execution.run.events import AnyRunEvent, Started
 
 if TYPE_CHECKING:  # a verb that only sends a command loads no client
     from ktui.cli.context.cluster import Target
+
+
+import sys
+
+import click
+
+from ktui.cli.context.terminal import BAD_INPUT
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cluster.text import clean
+from ktui.execution.journal.commands import Answer, Command
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,3 +182,48 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
                 f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
                 f"Only one of them may go on. Wait for the end of run {other.name}"
             )
+
+
+class AnswerJson(msgspec.Struct, frozen=True):
+    """The --json output of a verb that sends a command to a run."""
+
+    schema_version: int
+    run: str
+    command: int
+    accepted: bool
+    words: str
+    batch: int | None
+    """The first decision that the command binds; null for a command that binds none."""
+
+
+def send_command(run: RunClient, command: Command, *, json: bool) -> None:
+    """Send a command to a run's engine, and print the answer. A refusal ends the program."""
+    number, answer = run.send(command)
+    if json:
+        click.echo(encode(answer_json(run.folder, number, answer)))
+        end_if_refused(answer)
+    else:
+        print_answer(run.folder, answer)
+
+
+def print_answer(run_dir: RunDir, answer: Answer) -> None:
+    """Print an answer for people; a refusal ends the program."""
+    words = clean(answer.words)
+    if answer.accepted:
+        click.echo(f"run {run_dir.name}: {words}")
+    else:
+        click.echo(f"ktui: run {run_dir.name}: refused: {words}", err=True)
+    end_if_refused(answer)
+
+
+def end_if_refused(answer: Answer) -> None:
+    """End the program with the exit code of bad input, where the answer is a refusal."""
+    if not answer.accepted:
+        sys.exit(BAD_INPUT)
+
+
+def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
+    """Return the JSON form of an answer."""
+    return AnswerJson(
+        SCHEMA_VERSION, run_dir.name, number, answer.accepted, clean(answer.words), answer.batch
+    )

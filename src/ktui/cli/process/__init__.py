@@ -1,1 +1,0 @@
-"""The engine of a run: launched, resumed, and sent commands."""

@@ -1,1 +1,0 @@
-"""Play recordings, and go on from their moments otherwise: `ktui replay`."""
