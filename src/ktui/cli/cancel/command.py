@@ -314,9 +314,9 @@ def command(
     choice: ClusterChoice,
     *,
     of_cluster: bool,
+    chosen: dict[str, Any],
     state: StateDir,
     json: bool,
-    **chosen: Any,
 ) -> None:
     """Stop, roll back or trim partitions of RUN.
 

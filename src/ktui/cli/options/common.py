@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -24,10 +24,13 @@ from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.durable import find_place
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.planning.plan import closest_names, join_named, join_some, shortened
-from ktui.quantities import Seconds, parse_quantity
+from ktui.quantities import parse_typed
 
 if TYPE_CHECKING:
     from ktui.execution.run.run import Run
+
+
+Q = TypeVar("Q")
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
@@ -148,12 +151,13 @@ poll_interval_option = add_option(
 )
 
 
-def parse_time(option: str, text: str) -> float:
-    """Read a time in seconds, such as 90, 90s or 2h."""
+def parse_amount(option: str, kind: type[Q], text: str) -> Q:
+    """Read a quantity that an option names, such as 90s, 20GB or 50MB/s."""
     try:
-        return float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
+        amount: Q = parse_typed(kind, text)
     except ValueError as error:
         raise BadInput(f"{option}: {error}") from None
+    return amount
 
 
 json_option = add_option("--json", "Print one JSON object on standard output.")

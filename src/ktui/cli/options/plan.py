@@ -9,23 +9,20 @@ import click
 
 from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.options.common import parse_amount
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.json_cursor import BadPlan
 from ktui.planning.read.read import read_plan
-from ktui.quantities import Rate, parse_typed
+from ktui.quantities import Rate
 
 OPTION = "--rate"
 
 
 def _rate(text: str) -> Rate:
-    try:
-        rate: Rate = parse_typed(Rate, text)
-    except ValueError as error:
-        raise BadInput(f"{OPTION}: {error}") from error
-    if rate < 1:
+    if (rate := parse_amount(OPTION, Rate, text)) < 1:
         raise BadInput(f"{OPTION}: {text} would never copy anything. Give a rate such as 50MB/s")
     return rate
 

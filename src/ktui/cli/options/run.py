@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from ktui.cli.context.config import Context
 from ktui.cli.context.option import Grouped, Option, add_option
 from ktui.cli.context.terminal import BadInput
-from ktui.cli.options.common import parse_time
+from ktui.cli.options.common import parse_amount
 from ktui.cli.options.outward import (
     NONE,
     metrics_file_option,
@@ -92,14 +92,14 @@ MADE_BY_KTUI = {"default_map": {"urgent_first": True}}
 
 
 def _stall_timeout(text: str) -> float:
-    if (seconds := parse_time("--stall-timeout", text)) >= STALLED_AFTER_S:
+    if (seconds := parse_amount("--stall-timeout", Seconds, text)) >= STALLED_AFTER_S:
         return seconds
     least = f"{STALLED_AFTER_S:g} s"
     raise BadInput(f"--stall-timeout: give {least} or more. A stall shows only after {least}")
 
 
 def _poll(text: str) -> float:
-    if LEAST_POLL_S <= (seconds := parse_time("--poll", text)) <= MOST_POLL_S:
+    if LEAST_POLL_S <= (seconds := parse_amount("--poll", Seconds, text)) <= MOST_POLL_S:
         return seconds
     raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
 

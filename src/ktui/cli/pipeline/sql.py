@@ -17,7 +17,7 @@ import msgspec
 
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, print_note
-from ktui.cli.options.common import json_option, parse_time, state_dir_option
+from ktui.cli.options.common import json_option, parse_amount, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
 from ktui.cli.output.table import table
 from ktui.cli.pipeline.group import lake_of, lake_option
@@ -29,7 +29,7 @@ from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import VIEWS
 from ktui.pipeline.lake.views import TABLES, type_name
 from ktui.pipeline.sql import BadQuery, DuckLake, Findings, Result, SparkQueries, check
-from ktui.quantities import as_count, as_duration
+from ktui.quantities import Seconds, as_count, as_duration
 
 _STDIN = Path("/dev/stdin")
 _MOST_ROWS = 1_000  # the most rows of a table, which is in memory as a whole
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913 - an option each
     text = _query_text(query, file)
     if tables and text is not None:
         raise click.UsageError("--tables takes no query")
-    opened = DuckLake.open(lake_of(lake, state), parse_time("--timeout", timeout))
+    opened = DuckLake.open(lake_of(lake, state), parse_amount("--timeout", Seconds, timeout))
     if text is None:
         _print_tables(opened)
         return

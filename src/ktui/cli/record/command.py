@@ -32,7 +32,7 @@ from ktui.cluster.ports import ClusterReader
 from ktui.durable import make_folder
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem
-from ktui.quantities import as_bytes, as_count, as_duration
+from ktui.quantities import Seconds, as_bytes, as_count, as_duration
 from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
 from ktui.recording.recorder import Recorder, SegmentWriter
 from ktui.recording.redact import Redaction
@@ -415,8 +415,7 @@ def command(  # noqa: PLR0913 - an option each
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
-    seconds = common.parse_time("--for", text)
-    if seconds <= 0:
+    if (seconds := common.parse_amount("--for", Seconds, text)) <= 0:
         raise BadInput("--for: give a time above 0, such as 90s or 2h")
     return seconds
 

@@ -31,7 +31,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
 from ktui.execution.run.run import Run
 from ktui.inputfile import FileProblem, Unreadable, expand_home
-from ktui.quantities import Size, as_bytes, as_count, parse_typed
+from ktui.quantities import Seconds, Size, as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
 from ktui.recording.segments import wall_ms
@@ -93,16 +93,9 @@ def given_limits(older_than: str | None, keep: str | None) -> Retention | None:
     if older_than is None and keep is None:
         return None
     return Retention(
-        None if older_than is None else common.parse_time("--older-than", older_than),
-        None if keep is None else _size("--keep", keep),
+        None if older_than is None else common.parse_amount("--older-than", Seconds, older_than),
+        None if keep is None else common.parse_amount("--keep", Size, keep),
     )
-
-
-def _size(option: str, text: str) -> Size:
-    try:
-        return Size(parse_typed(Size, text))
-    except ValueError as error:
-        raise BadInput(f"{option}: {error}") from None
 
 
 def prune_as_configured(state: StateDir, given: Retention | None = None) -> list[str]:

@@ -6,8 +6,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -20,7 +21,7 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import (
     given_options,
-    parse_time,
+    parse_amount,
     state_dir_option,
     state_option,
 )
@@ -56,7 +57,7 @@ from ktui.pacing.limits import INTERNAL, OF_ONE_BROKER, Limits, limit_text
 from ktui.planning.check.findings import Allowances
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import parse_throttle_rates
-from ktui.quantities import Rate, Share, Size, as_count, parse_typed
+from ktui.quantities import Rate, Seconds, Share, Size, as_count
 from ktui.rehearsal.summary import Settings
 from ktui.rehearsal.twin import (
     FAULT_FORMS,
@@ -147,42 +148,36 @@ def _fault(text: str, spec: ClusterSpec) -> Fault:
         raise BadInput(f"{EVENT} {text!r}: {problem}") from None
 
 
-def _thresholds(
-    *, max_time: str | None, max_inflow: str | None, min_room: str | None
-) -> Thresholds:
-    share = min_room is not None and min_room.endswith("%")
-    return Thresholds(
-        max_time_s=None if max_time is None else parse_time(MAX_TIME, max_time),
-        max_inflow=_number(MAX_INFLOW, Rate, max_inflow),
-        min_room=None if share else _whole(_number(MIN_ROOM, Size, min_room)),
-        min_room_share=_number(MIN_ROOM, Share, min_room) if share else None,
-    )
+def _thresholds(*, min_room: Size | Share | None, **others: Any) -> Thresholds:
+    if isinstance(min_room, Share):
+        return Thresholds(min_room_share=min_room, **others)
+    return Thresholds(min_room=min_room, **others)
 
 
-def _number(option: str, kind: type, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return float(parse_typed(kind, text))
-    except ValueError as error:
-        raise BadInput(f"{option} {text!r}: {error}") from None
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
+def _room(text: str) -> Size | Share:
+    if text.endswith("%"):
+        return parse_amount(MIN_ROOM, Share, text)
+    return parse_amount(MIN_ROOM, Size, text)
 
 
 _threshold_options = Grouped(
     "thresholds",
     _thresholds,
-    add_option(f"{MAX_TIME} TIME", "Exit code 3 if the plan takes longer on a twin."),
+    add_option(
+        f"{MAX_TIME} TIME",
+        "Exit code 3 if the plan takes longer on a twin.",
+        "max_time_s",
+        reads=partial(parse_amount, MAX_TIME, Seconds),
+    ),
     add_option(
         f"{MAX_INFLOW} RATE",
         "Exit code 3 if more bytes a second than this are copied into a broker.",
+        reads=partial(parse_amount, MAX_INFLOW, Rate),
     ),
     add_option(
         f"{MIN_ROOM} SHARE|SIZE",
         "Exit code 3 if less stays free on the disk of a broker of the plan: 10%, or 50GiB.",
+        reads=_room,
     ),
 )
 

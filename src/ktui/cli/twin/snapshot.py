@@ -31,6 +31,7 @@ from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin import CannotSnapshot, ClusterTwin, Hide, keep, take_twin, twin_text
 from ktui.simulated.twin_parts import rates_of
+from ktui.quantities import Seconds
 
 R = TypeVar("R")
 _MEASURED = "60s"
@@ -45,7 +46,8 @@ class TwinReading(msgspec.Struct, frozen=True):
     @property
     def measure_s(self) -> float:
         """How long inbound rates are measured, in seconds; 0 for not at all."""
-        return common.parse_time("--measure", _MEASURED if self.measure is None else self.measure)
+        measure = _MEASURED if self.measure is None else self.measure
+        return common.parse_amount("--measure", Seconds, measure)
 
     @property
     def named(self) -> str | None:

@@ -83,12 +83,10 @@ def _continue(run: Run, *, names: tuple[str, ...], scope: common.Scope) -> RunCh
 @_names
 @cancel_options
 @click.pass_obj
-def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: Any) -> RunChange:
-    given = common.Scope(*(chosen[part] for part in common.Scope._fields))
-    named = _with_names(run, names, given)
+def _cancel(run: Run, *, names: tuple[str, ...], chosen: dict[str, Any]) -> RunChange:
+    named = _with_names(run, names, chosen["scope"])
     common.check_scope(run, named.topics, named.partitions)
-    chosen |= named._asdict()
-    request = read_cancel_request(chosen)
+    request = read_cancel_request({**chosen, "scope": named})
     if request is None:
         return OpenGate()
     on_brokers = common.find_on_brokers(run, request.brokers)
