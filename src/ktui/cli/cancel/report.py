@@ -8,7 +8,7 @@ from typing import Any
 
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.process import AnswerJson, answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
@@ -25,18 +25,14 @@ from ktui.planning.plan import join_some
 from ktui.quantities import as_bytes, as_count
 
 MOST_ROWS = 40
-_PARTITIONS: tuple[Column[str], ...] = (
-    Column(heading="PARTITION", cell=lambda each: str(each.tp)),
-    Column(heading="STATE", cell=lambda each: each.state.words),
-    Column(heading="REPLICAS", cell=lambda each: replica_list_text(each.held)),
-    Column(heading="SENT", cell=lambda each: each.sent),
-    Column(heading="AFTER", cell=lambda each: replica_list_text(each.replicas)),
-    Column(heading="RF", cell=lambda each: str(len(each.replicas)), right=True),
-    Column(
-        heading="LEADER",
-        cell=lambda each: "-" if each.leader is None else str(each.leader),
-        right=True,
-    ),
+_PARTITIONS = (
+    column("PARTITION", lambda each: str(each.tp)),
+    column("STATE", lambda each: each.state.words),
+    column("REPLICAS", lambda each: replica_list_text(each.held)),
+    column("SENT", lambda each: each.sent),
+    column("AFTER", lambda each: replica_list_text(each.replicas)),
+    figures("RF", lambda each: str(len(each.replicas))),
+    figures("LEADER", lambda each: "-" if each.leader is None else str(each.leader)),
 )
 
 
@@ -179,11 +175,11 @@ def _found_columns(report: ClusterCancel) -> tuple[Column[str], ...]:
         return "not known" if run is None else f"run {run}"
 
     return (
-        Column(heading="PARTITION", cell=lambda move: str(move.tp)),
-        Column(heading="BEGUN BY", cell=begun_by),
-        Column(heading="FROM", cell=lambda move: _brokers(move.original)),
-        Column(heading="TO", cell=lambda move: _brokers(move.target)),
-        Column(heading="NOTE", cell=lambda move: clean(move.refused or move.danger or "")),
+        column("PARTITION", lambda move: str(move.tp)),
+        column("BEGUN BY", begun_by),
+        column("FROM", lambda move: _brokers(move.original)),
+        column("TO", lambda move: _brokers(move.target)),
+        column("NOTE", lambda move: clean(move.refused or move.danger or "")),
     )
 
 
@@ -230,12 +226,12 @@ def _outcome_lines(report: ClusterCancel) -> Iterator[str]:
         yield f"{as_count(sum(counts.values()), 'reassignment')}: {told_counts}"
 
 
-_OUTCOMES: tuple[Column[str], ...] = (  # of a partition and how its cancel was settled
-    Column(heading="PARTITION", cell=lambda row: str(row[0])),
-    Column(heading="OUTCOME", cell=lambda row: row[1].outcome.value),
-    Column(heading="REPLICAS", cell=lambda row: _brokers(row[1].replicas)),
-    Column(heading="RF", cell=lambda row: str(len(row[1].replicas) or "-"), right=True),
-    Column(heading="WHY", cell=lambda row: clean(row[1].detail)),
+_OUTCOMES = (  # of a partition and how its cancel was settled
+    column("PARTITION", lambda row: str(row[0])),
+    column("OUTCOME", lambda row: row[1].outcome.value),
+    column("REPLICAS", lambda row: _brokers(row[1].replicas)),
+    figures("RF", lambda row: str(len(row[1].replicas) or "-")),
+    column("WHY", lambda row: clean(row[1].detail)),
 )
 
 

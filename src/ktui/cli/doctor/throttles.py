@@ -12,7 +12,7 @@ from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.terminal import BAD_INPUT, FAILED, UNREAD, can_ask
 from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, table_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import (
     ConfigSource,
@@ -20,7 +20,6 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import ALL, REPLICAS
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.ops.leftovers import (
@@ -220,7 +219,7 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
         yield f"left behind:\n{table_of(_COLUMNS, cleared.stray)}"
     if cleared.kept:
         down = cleared.scan.down
-        why: Column[str] = Column(heading="WHY", cell=lambda throttle: _reason(throttle, down))
+        why = column("WHY", lambda throttle: _reason(throttle, down))
         yield f"kept:\n{table_of((*_COLUMNS, why), cleared.kept)}"
     for sentence in catching_up_sentences(cleared.scan):
         yield f"{sentence}. Once in sync: {CLEARING}"
@@ -235,10 +234,10 @@ def _value(throttle: FoundThrottle) -> str:
     return value
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="ON", cell=lambda throttle: throttle.where),
-    Column(heading="SETTING", cell=lambda throttle: throttle.key),
-    Column(heading="VALUE", cell=_value),
+_COLUMNS = (
+    column("ON", lambda throttle: throttle.where),
+    column("SETTING", lambda throttle: throttle.key),
+    column("VALUE", _value),
 )
 
 

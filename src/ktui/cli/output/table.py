@@ -5,12 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import click
 
 from ktui.cli.context.terminal import ERASE_LINE
 from ktui.columns import Column
+
+
+def column(heading: str, cell: Callable[[Any], str]) -> Column[str]:
+    """Return a column of words; `cell` gets a row."""
+    return Column(heading=heading, cell=cell)
+
+
+def figures(heading: str, cell: Callable[[Any], str]) -> Column[str]:
+    """Return a column of figures, aligned to the right."""
+    return Column(heading=heading, cell=cell, right=True)
 
 
 def table_of(columns: Sequence[Column[str]], rows: Iterable[object]) -> str:

@@ -23,7 +23,7 @@ from ktui.cli.options.plan import (
 from ktui.cli.options.throttle import GivenLimits, complete_limits
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines, report
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.plan.from_run import output_plan, remaining_command, rollback_command, undo_command
 from ktui.cli.plan.make_options import (
     CheckOptions,
@@ -156,17 +156,15 @@ def _headline(made: _Made) -> str:
 
 
 def _figure(heading: str, words: Callable[[Holding], str], *, after: bool = False) -> Column[str]:
-    return Column(
-        heading=heading, cell=lambda each: words(each.after if after else each.before), right=True
-    )
+    return figures(heading, lambda each: words(each.after if after else each.before))
 
 
 def _count(name: str) -> Callable[[Holding], str]:
     return lambda holding: f"{getattr(holding, name):,}"
 
 
-_BROKER = Column[str](heading="BROKER", cell=lambda each: str(each.broker), right=True)
-_RACK = Column[str](heading="RACK", cell=lambda each: clean(each.rack or ""))
+_BROKER = figures("BROKER", lambda each: str(each.broker))
+_RACK = column("RACK", lambda each: clean(each.rack or ""))
 _FIGURES = tuple(
     _figure("AFTER" if after else heading, words, after=after)
     for heading, words in (

@@ -17,13 +17,12 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S, FreshMetadata
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.progress.fold import fold
 from ktui.progress.summary import ReplicaProgress, ReplicaStatus, replica_progress
 from ktui.progress.timeline import Progress
@@ -95,16 +94,14 @@ def status_text(row: ReplicaProgress) -> str:
     return f"Behind: {messages} messages behind"
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="Topic", cell=lambda row: clean(row.tp.topic)),
-    Column(heading="Partition", cell=lambda row: str(row.tp.partition), right=True),
-    Column(heading="Broker", cell=lambda row: str(row.broker), right=True),
-    Column(heading="Status", cell=status_text),
-    Column(heading="Left to copy", cell=lambda row: _known(as_bytes, row.bytes), right=True),
-    Column(heading="Rate", cell=lambda row: _known(as_rate, row.rate_bytes_s), right=True),
-    Column(
-        heading="Time left", cell=lambda row: _known(as_duration, _middle(row.left_s)), right=True
-    ),
+_COLUMNS = (
+    column("Topic", lambda row: clean(row.tp.topic)),
+    figures("Partition", lambda row: str(row.tp.partition)),
+    figures("Broker", lambda row: str(row.broker)),
+    column("Status", status_text),
+    figures("Left to copy", lambda row: _known(as_bytes, row.bytes)),
+    figures("Rate", lambda row: _known(as_rate, row.rate_bytes_s)),
+    figures("Time left", lambda row: _known(as_duration, _middle(row.left_s))),
 )
 
 

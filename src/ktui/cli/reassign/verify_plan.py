@@ -21,14 +21,13 @@ from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, table_of
 from ktui.cli.reassign.changes import runs_place
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host.client import RunClient
@@ -120,11 +119,11 @@ def _ends_in_run(run: Run) -> Iterator[_End]:
             yield _End(at, tp, None)
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="PARTITION", cell=lambda each: clean(str(each.tp))),
-    Column(heading="OUTCOME", cell=lambda each: each.outcome.value),
-    Column(heading="REPLICAS", cell=lambda each: ",".join(map(str, each.replicas)) or "-"),
-    Column(heading="TARGET", cell=lambda each: ",".join(map(str, each.target))),
+_COLUMNS = (
+    column("PARTITION", lambda each: clean(str(each.tp))),
+    column("OUTCOME", lambda each: each.outcome.value),
+    column("REPLICAS", lambda each: ",".join(map(str, each.replicas)) or "-"),
+    column("TARGET", lambda each: ",".join(map(str, each.target))),
 )
 MOST_ROWS = 100  # partitions in the table; --json has all of them
 

@@ -12,13 +12,12 @@ from ktui.cli.context.option import add_option
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.columns import Column
 from ktui.json_text import encode
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline
@@ -121,14 +120,14 @@ def _shares(lanes: tuple[Lane, ...]) -> str:
     return " ".join(shown) or "-"
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="PARTITION", cell=lambda row: str(row.tp)),
-    Column(heading="REPLICAS", cell=lambda row: _brokers(row.state.replicas)),
-    Column(heading="ADDING", cell=lambda row: _brokers(row.state.adding)),
-    Column(heading="REMOVING", cell=lambda row: _brokers(row.state.removing)),
-    Column(heading="ISR", cell=lambda row: _brokers(row.state.isr) if row.state.described else "?"),
-    Column(heading="LEADER", cell=lambda row: _leader(row.state), right=True),
-    Column(heading="LAG", cell=_lag, right=True),
-    Column(heading="CAUGHT UP", cell=lambda row: _shares(row.catching_up), right=True),
-    Column(heading="TROUBLE", cell=lambda row: "" if row.stall is None else row.stall.detail),
+_COLUMNS = (
+    column("PARTITION", lambda row: str(row.tp)),
+    column("REPLICAS", lambda row: _brokers(row.state.replicas)),
+    column("ADDING", lambda row: _brokers(row.state.adding)),
+    column("REMOVING", lambda row: _brokers(row.state.removing)),
+    column("ISR", lambda row: _brokers(row.state.isr) if row.state.described else "?"),
+    figures("LEADER", lambda row: _leader(row.state)),
+    figures("LAG", _lag),
+    figures("CAUGHT UP", lambda row: _shares(row.catching_up)),
+    column("TROUBLE", lambda row: "" if row.stall is None else row.stall.detail),
 )

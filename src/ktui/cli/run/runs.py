@@ -14,7 +14,7 @@ from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, table_of
 from ktui.cluster.text import clean, marked
 from ktui.columns import Column
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
@@ -156,9 +156,9 @@ def _owner(owner: Holder | None) -> str:
     return "-" if owner is None else clean(f"{owner.pid} of {owner.user} on {owner.host}")
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="RUN", cell=lambda run: clean(run.name)),
-    Column(heading="STATE", cell=_state),
+_COLUMNS = (
+    column("RUN", lambda run: clean(run.name)),
+    column("STATE", _state),
     _column("DONE", lambda run: f"{run.done:,}/{run.partitions:,}", right=True),
     _ended("CALLED OFF", Stage.CALLED_OFF),
     _ended("FAILED", Stage.FAILED),

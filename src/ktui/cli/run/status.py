@@ -13,7 +13,7 @@ from ktui.cli.context.terminal import FAILED
 from ktui.cli.options import common
 from ktui.cli.output.cluster_facts import gate_line
 from ktui.cli.output.json_form import encode_record, event_line
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import Verdict
@@ -244,39 +244,31 @@ def _rows(
 
 
 def _replicas(heading: str, field: str) -> Column[str]:
-    return Column(heading=heading, cell=lambda each: replica_list_text(getattr(each, field)))
+    return column(heading, lambda each: replica_list_text(getattr(each, field)))
 
 
-_COUNTS: tuple[Column[str], ...] = (
-    Column(heading="STATE", cell=lambda row: row[0].words),
-    Column(heading="PARTITIONS", cell=lambda row: f"{row[1]:,}", right=True),
+_COUNTS = (
+    column("STATE", lambda row: row[0].words),
+    figures("PARTITIONS", lambda row: f"{row[1]:,}"),
 )
-_PARTITION = Column[str](heading="PARTITION", cell=lambda each: str(each.tp))
-_STATE = Column[str](heading="STATE", cell=lambda each: each.state.words)
-_SINCE = Column[str](heading="SINCE", cell=lambda each: local_time(each.since))
+_PARTITION = column("PARTITION", lambda each: str(each.tp))
+_STATE = column("STATE", lambda each: each.state.words)
+_SINCE = column("SINCE", lambda each: local_time(each.since))
 _REPLICAS, _TARGET = _replicas("REPLICAS", "replicas"), _replicas("TARGET", "target")
-_HELD_UP = Column[str](heading="HELD UP", cell=lambda each: each.held_up_by or "-")
-_IN_FLIGHT: tuple[Column[str], ...] = (
+_HELD_UP = column("HELD UP", lambda each: each.held_up_by or "-")
+_IN_FLIGHT = (
     _PARTITION,
     _STATE,
-    Column(
-        heading="BATCH",
-        cell=lambda each: "-" if each.batch is None else f"{each.batch:,}",
-        right=True,
-    ),
+    figures("BATCH", lambda each: "-" if each.batch is None else f"{each.batch:,}"),
     _REPLICAS,
     _replicas("TO", "step_replicas"),
-    Column(
-        heading="ELECT",
-        cell=lambda each: "-" if each.elect is None else str(each.elect),
-        right=True,
-    ),
+    figures("ELECT", lambda each: "-" if each.elect is None else str(each.elect)),
     _TARGET,
     _SINCE,
 )
-_WHY = Column[str](heading="WHY", cell=lambda each: each.reason)
-_REASON = Column[str](heading="REASON", cell=lambda each: each.reason or "-")
-_ASKED = Column[str](heading="ASKED", cell=lambda each: KIND_IN_WORDS[each.cancel])
+_WHY = column("WHY", lambda each: each.reason)
+_REASON = column("REASON", lambda each: each.reason or "-")
+_ASKED = column("ASKED", lambda each: KIND_IN_WORDS[each.cancel])
 _WAITING = (_PARTITION, _STATE, _SINCE, _WHY)
 _TROUBLED = (_PARTITION, _STATE, _SINCE, _REPLICAS, _TARGET, _REASON)
 _ORIGINAL = _replicas("ORIGINAL", "original")

@@ -27,13 +27,12 @@ from ktui.cli.options.throttle import (
     parse_rates_option,
 )
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, table_of
 from ktui.cli.process import send_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.execution.engine.add_plan import settled
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient, undo_throttle
@@ -266,11 +265,11 @@ def _ours(each: StandingSetting) -> str:
     return mine
 
 
-_COLUMNS: tuple[Column[str], ...] = (
-    Column(heading="ON", cell=lambda each: f"{each.scope} {each.name}"),
-    Column(heading="SETTING", cell=lambda each: each.key),
-    Column(heading="OURS", cell=_ours),
-    Column(heading="BEFORE", cell=lambda each: clean(_rate(prior_value_text(each.before)))),
+_COLUMNS = (
+    column("ON", lambda each: f"{each.scope} {each.name}"),
+    column("SETTING", lambda each: each.key),
+    column("OURS", _ours),
+    column("BEFORE", lambda each: clean(_rate(prior_value_text(each.before)))),
 )
 
 

@@ -12,11 +12,10 @@ import msgspec
 
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table_of
+from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.twin.snapshot import twin_notes
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.columns import Column
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import NO_SCHEDULE
@@ -135,11 +134,8 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         ("least room", lambda s: as_bytes(min((b.room for b in s.brokers), default=None))),
         ("stalls", lambda s: f"{len(s.stalls):,}"),
     )
-    columns = [
-        Column[str](heading=twin.pace.upper(), cell=partial(_figure, twin.summary), right=True)
-        for twin in twins
-    ]
-    yield table_of((Column[str](heading="", cell=lambda row: row[0]), *columns), rows)
+    columns = [figures(twin.pace.upper(), partial(_figure, twin.summary)) for twin in twins]
+    yield table_of((column("", lambda row: row[0]), *columns), rows)
     paces: dict[str, list[str]] = {}  # of the twins of which the same is true
     for twin in twins:
         for why in twin.summary.why:
@@ -170,16 +166,12 @@ def _brokers(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
     yield table_of(_OF_BROKERS, [use for _, use in sorted(worst.items())])
 
 
-_OF_BROKERS: tuple[Column[str], ...] = (
-    Column(heading="BROKER", cell=lambda use: str(use.broker), right=True),
-    Column(heading="PEAK INFLOW", cell=lambda use: as_rate(use.inflow), right=True),
-    Column(heading="LEAST ROOM", cell=lambda use: as_bytes(use.room), right=True),
-    Column(
-        heading="FREE",
-        cell=lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-",
-        right=True,
-    ),
-    Column(heading="EXTRA REPLICAS", cell=lambda use: f"{use.extra_replicas:,}", right=True),
+_OF_BROKERS = (
+    figures("BROKER", lambda use: str(use.broker)),
+    figures("PEAK INFLOW", lambda use: as_rate(use.inflow)),
+    figures("LEAST ROOM", lambda use: as_bytes(use.room)),
+    figures("FREE", lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-"),
+    figures("EXTRA REPLICAS", lambda use: f"{use.extra_replicas:,}"),
 )
 
 
@@ -203,14 +195,14 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         yield as_count(len(alike) - _MOST_STALLS, "more stall")
 
 
-_STOPS: tuple[Column[str], ...] = (
-    Column(heading="STOPPED AFTER", cell=lambda stop: as_duration(stop.at_s), right=True),
-    Column(heading="DONE", cell=lambda stop: f"{stop.done:,}", right=True),
-    Column(heading="LEFT", cell=lambda stop: f"{stop.left:,}", right=True),
-    Column(heading="TO COPY", cell=lambda stop: as_bytes(stop.bytes_left), right=True),
-    Column(heading="DROPPED", cell=lambda stop: as_bytes(stop.in_flight), right=True),
-    Column(heading="ROLLED BACK", cell=lambda stop: f"{stop.back_partitions:,}", right=True),
-    Column(heading="COPIED BACK", cell=lambda stop: as_bytes(stop.back_bytes), right=True),
+_STOPS = (
+    figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
+    figures("DONE", lambda stop: f"{stop.done:,}"),
+    figures("LEFT", lambda stop: f"{stop.left:,}"),
+    figures("TO COPY", lambda stop: as_bytes(stop.bytes_left)),
+    figures("DROPPED", lambda stop: as_bytes(stop.in_flight)),
+    figures("ROLLED BACK", lambda stop: f"{stop.back_partitions:,}"),
+    figures("COPIED BACK", lambda stop: as_bytes(stop.back_bytes)),
 )
 
 

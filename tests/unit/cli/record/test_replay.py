@@ -107,9 +107,9 @@ def test_a_branch_is_opened_at_once_and_then_the_replay_stands_at_its_moment(
         shown.append(app)
 
     monkeypatch.setattr("ktui.cli.replay.need_terminal", lambda _: None)
-    monkeypatch.setattr("ktui.cli.replay.view.replay_app", replays)
-    monkeypatch.setattr("ktui.cli.replay.view.show_app", show)
-    monkeypatch.setattr("ktui.cli.replay.view.show_branch", lambda *of: branches.append(of[:2]))
+    monkeypatch.setattr("ktui.cli.replay.replay_app", replays)
+    monkeypatch.setattr("ktui.cli.replay.show_app", show)
+    monkeypatch.setattr("ktui.cli.replay.show_branch", lambda *of: branches.append(of[:2]))
 
     done = replay("drain-3", "--at", "+20s", "--branch", state=tmp_path)
 
