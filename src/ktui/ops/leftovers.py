@@ -362,10 +362,7 @@ async def scan_topics(reader: ClusterReader) -> ScannedTopics:
 async def _read(
     reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
 ) -> tuple[SettingsByResource, tuple[str, ...]]:
-    resources = [
-        *map(broker_resource, brokers),
-        *map(topic_resource, topics),
-    ]
+    resources = [*map(broker_resource, brokers), *map(topic_resource, topics)]
     answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
     alike: dict[str, list[SettingKey]] = {}
     for resource, why in answer.failures.items():

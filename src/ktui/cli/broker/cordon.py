@@ -10,12 +10,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.broker.status import broker_argument
-from ktui.cli.context.claim import (
-    CORDON_CLAIM,
-    OwnerChoice,
-    check_owner,
-    take_over_option,
-)
+from ktui.cli.context.claim import CORDON_CLAIM, OwnerChoice, check_owner, take_over_option
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BAD_INPUT, UNREAD, BadInput, can_ask, print_note
@@ -117,13 +112,7 @@ def uncordon(
 
 
 def _run(
-    choice: ClusterChoice,
-    broker: int,
-    state: StateDir,
-    act: Act,
-    *,
-    take_over: bool,
-    dry_run: bool,
+    choice: ClusterChoice, broker: int, state: StateDir, act: Act, *, take_over: bool, dry_run: bool
 ) -> None:
     cluster = choice.target(changes=not dry_run).cluster
     warn_of_tls(cluster)

@@ -33,12 +33,7 @@ from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import lock_starts
-from ktui.ops.broker.removal import (
-    RemovalRequest,
-    RemoveOptions,
-    Removing,
-    Stopped,
-)
+from ktui.ops.broker.removal import RemovalRequest, RemoveOptions, Removing, Stopped
 from ktui.ops.broker.undo import RemovalPreview, UndoRemoval
 from ktui.ops.start import CheckedRun
 from ktui.planning.check.findings import Allowances

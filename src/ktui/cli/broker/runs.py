@@ -264,11 +264,7 @@ def undo(
             "another run: ktui cancel RUN --rollback"
         )
     runs = LeftRuns(
-        target=target,
-        state=state,
-        concurrent=concurrent,
-        ownership=ownership,
-        json=json,
+        target=target, state=state, concurrent=concurrent, ownership=ownership, json=json
     )
     back = _find_undo(runs, last.name)
     for line in left_as_is_lines(back.left):

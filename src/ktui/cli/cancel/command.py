@@ -27,13 +27,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster, check_scope, find_on_brokers
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
-from ktui.cli.process import (
-    Launch,
-    answer_json,
-    end_if_refused,
-    launch_left_run,
-    print_answer,
-)
+from ktui.cli.process import Launch, answer_json, end_if_refused, launch_left_run, print_answer
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock

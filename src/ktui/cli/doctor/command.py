@@ -146,12 +146,7 @@ async def _scan(
 
 
 SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
-COLOURS = {
-    Level.GOOD: "green",
-    Level.NOTE: "cyan",
-    Level.WARNING: "yellow",
-    Level.TROUBLE: "red",
-}
+COLOURS = {Level.GOOD: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.TROUBLE: "red"}
 
 Sections = dict[str, list[DoctorFinding]]
 

@@ -14,10 +14,7 @@ from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warni
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import column, table_of
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import (
-    ConfigSource,
-    Setting,
-)
+from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.settings import ALL, REPLICAS
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir

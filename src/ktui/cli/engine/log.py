@@ -151,13 +151,7 @@ def _is_at(path: Path, file: os.stat_result) -> bool:
     return (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino)
 
 
-_TROUBLE = (
-    State.FAILED,
-    State.STALLED,
-    State.REFUSED,
-    State.CHANGED_ELSEWHERE,
-    State.TOPIC_GONE,
-)
+_TROUBLE = (State.FAILED, State.STALLED, State.REFUSED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
 
 
 def configure_log(path: Path) -> None:

@@ -93,11 +93,7 @@ def up(
 ) -> None:
     """Start a cluster. It runs until `ktui lab down`."""
     request = LabRequest(
-        brokers=brokers,
-        version=version,
-        security=security,
-        first_port=ports,
-        log_dirs=log_dirs,
+        brokers=brokers, version=version, security=security, first_port=ports, log_dirs=log_dirs
     )
     with _errors_as_messages(), progress() as report:
         lab = bring_up(folder, request, connect, report)

@@ -116,10 +116,7 @@ def given_options(names: Collection[str]) -> Iterator[str]:
         if option.is_flag:
             yield (option.opts if value else option.secondary_opts)[0]
         else:
-            yield from (
-                option.opts[0],
-                *map(str, value if isinstance(value, tuple) else (value,)),
-            )
+            yield from (option.opts[0], *map(str, value if isinstance(value, tuple) else (value,)))
 
 
 def _refuse_nan(value: float) -> float:

@@ -32,11 +32,7 @@ from ktui.cli.options.throttle import (
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.launch import NewRun
 from ktui.execution.journal.commands import SetSchedule
-from ktui.execution.run.options import (
-    RunOptions,
-    WindowProblem,
-    parse_window,
-)
+from ktui.execution.run.options import RunOptions, WindowProblem, parse_window
 from ktui.json_text import checked_moment
 from ktui.planning.check.check import leave_out_internal
 from ktui.planning.check.findings import Allowances
@@ -191,11 +187,7 @@ _OPTIONS = (
 
 
 def _schedule(
-    start_at: str | None,
-    window: str | None,
-    while_: str | None,
-    by: str | None,
-    within: str | None,
+    start_at: str | None, window: str | None, while_: str | None, by: str | None, within: str | None
 ) -> SetSchedule:
     changed = SetSchedule(
         start_at=_moment(START_AT, start_at),

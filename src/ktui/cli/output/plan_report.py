@@ -15,12 +15,7 @@ _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: 
 
 def report(preview: PlanPreview) -> str:
     """Report the findings first, then the figures, the steps if asked for, and the verdict."""
-    sections = [
-        finding_lines(preview),
-        text.lines(preview),
-        _steps(preview),
-        [_verdict(preview)],
-    ]
+    sections = [finding_lines(preview), text.lines(preview), _steps(preview), [_verdict(preview)]]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 

@@ -19,12 +19,7 @@ from ktui.cli.context.option import Grouped, GroupedCommand, add_option
 from ktui.cli.context.terminal import BadInput, has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.common import (
-    given_options,
-    parse_amount,
-    state_dir_option,
-    state_option,
-)
+from ktui.cli.options.common import given_options, parse_amount, state_dir_option, state_option
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
     BY,
@@ -376,11 +371,7 @@ def command(
 
 def _in_view(speed: float | None, *, headless: bool, json: bool, how: _RehearseOptions) -> bool:
     """Return whether the rehearsal is shown in the view; else there is a report."""
-    asks = {
-        "--headless": headless,
-        "--json": json,
-        "a threshold": how.thresholds != Thresholds(),
-    }
+    asks = {"--headless": headless, "--json": json, "a threshold": how.thresholds != Thresholds()}
     asked = next((option for option, given in asks.items() if given), None)
     if asked is None:
         return has_terminal()

@@ -10,11 +10,7 @@ from typing import NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.cluster import (
-    ClusterChoice,
-    Target,
-    check_same_cluster,
-)
+from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
@@ -23,12 +19,7 @@ from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argumen
 from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
-from ktui.cli.process import (
-    AnswerJson,
-    answer_json,
-    end_if_refused,
-    print_answer,
-)
+from ktui.cli.process import AnswerJson, answer_json, end_if_refused, print_answer
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
@@ -160,13 +151,7 @@ def command(  # noqa: PLR0913 - an option each
     )
     check_same_cluster(where, facts.cluster_id, found.begun.cluster_id)
     extra = CheckedExtraPlan(
-        plan,
-        clean(path.name),
-        found.run,
-        facts,
-        on_conflict,
-        allowed,
-        need=need,
+        plan, clean(path.name), found.run, facts, on_conflict, allowed, need=need
     )
     if dry_run:
         preview = previewed(extra, source)

@@ -51,13 +51,7 @@ from ktui.quantities import as_count
 @common.state_dir_option
 @common.json_option
 def export(
-    name: str,
-    file: Path,
-    choice: ClusterChoice,
-    *,
-    no_ownership: bool,
-    state: StateDir,
-    json: bool,
+    name: str, file: Path, choice: ClusterChoice, *, no_ownership: bool, state: StateDir, json: bool
 ) -> None:
     """Write RUN into FILE and release its cluster; `ktui runs import` continues it elsewhere.
 

@@ -45,10 +45,7 @@ class RunsJson(msgspec.Struct, frozen=True):
     cancel_gates: tuple[ShutGate, ...]  # the shut gates among the runs' clusters
 
 
-_VERBS = {
-    "export": "ktui.cli.run.hand_over:export",
-    "import": "ktui.cli.run.hand_over:import_",
-}
+_VERBS = {"export": "ktui.cli.run.hand_over:export", "import": "ktui.cli.run.hand_over:import_"}
 """These verbs talk to a cluster; the list does not."""
 
 

@@ -26,11 +26,7 @@ from ktui.execution.forecast.progress_text import (
     progress_line,
     progress_lines,
 )
-from ktui.execution.forecast.run_details import (
-    ProgressAsSeen,
-    RunDetails,
-    read_details,
-)
+from ktui.execution.forecast.run_details import ProgressAsSeen, RunDetails, read_details
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -91,13 +87,7 @@ def status_text(run: RunDetails, state: StateDir) -> str:
 
 def _head(run: RunDetails, state: StateDir) -> list[str]:
     batch = f", batch {run.batch:,}" if run.batch else ""
-    facts = [
-        *_origin(run),
-        *_ownership(run),
-        *_settings(run),
-        *_health(run, state),
-        *_notes(run),
-    ]
+    facts = [*_origin(run), *_ownership(run), *_settings(run), *_health(run, state), *_notes(run)]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
     return [f"run {run.name}: {state_in_words(run.state)}{batch}", *lines]

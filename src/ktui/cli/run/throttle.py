@@ -11,11 +11,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.cluster import (
-    ClusterChoice,
-    Target,
-    check_same_cluster,
-)
+from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import UNREAD, BadInput, print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted

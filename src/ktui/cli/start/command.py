@@ -232,12 +232,7 @@ def carry_out(
 @allowance_options
 @start_options
 def command(
-    path: Path,
-    choice: ClusterChoice,
-    *,
-    name: str | None,
-    allowed: Allowances,
-    how: StartOptions,
+    path: Path, choice: ClusterChoice, *, name: str | None, allowed: Allowances, how: StartOptions
 ) -> None:
     """Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile.
 

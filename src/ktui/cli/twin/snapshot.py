@@ -73,11 +73,7 @@ twin_reading_options = Grouped(
 
 
 def twin_of_cluster(
-    cluster: Cluster,
-    plan: Plan | None,
-    reading: TwinReading,
-    state: StateDir,
-    hide: Hide = keep,
+    cluster: Cluster, plan: Plan | None, reading: TwinReading, state: StateDir, hide: Hide = keep
 ) -> ClusterTwin:
     """Read a cluster, say so, and return its twin."""
     measure_s = reading.measure_s

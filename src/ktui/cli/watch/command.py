@@ -67,11 +67,7 @@ class ProcessEngines:
     """Starts engines as `ktui start` and `ktui resume` do."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        reader: KafkaReader,
-        names: Mapping[str, str],
-        state: StateDir,
+        self, cluster: Cluster, reader: KafkaReader, names: Mapping[str, str], state: StateDir
     ) -> None:
         self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
         self._context = cluster.context

@@ -20,13 +20,7 @@ from ktui.cli.options.throttle import (
     parse_rates_option,
 )
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import (
-    CancelMoves,
-    Continue,
-    Pause,
-    SetSchedule,
-    SetThrottle,
-)
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetSchedule, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS, PACE, PACES
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RunChange
