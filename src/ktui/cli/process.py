@@ -84,29 +84,20 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> list[str]:
         """The command line of the engine. It contains no secret."""
-        named = options_of_names(self.names)
-        until = [] if self.until is None else ["--until", self.until.isoformat()]
+        until = None if self.until is None else self.until.isoformat()
+        values = {
+            "state_dir": self.state.path,
+            **self.names,
+            "until": until,
+            "on_event": self.on_event,
+            "metrics_file": self.metrics_file,
+            "leave": self.leave,
+        }
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
-        on_event = [] if self.on_event is None else ["--on-event", self.on_event]
-        metrics = [] if self.metrics_file is None else ["--metrics-file", self.metrics_file]
-        leave = [] if self.leave is None else ["--leave", self.leave]
         unowned = [] if self.owner is not None else [NO_OWNERSHIP]
-        where = ["--state-dir", str(self.state.path)]
-        return [
-            "engine",
-            self.name,
-            *where,
-            *named,
-            *until,
-            *record,
-            *on_event,
-            *metrics,
-            *leave,
-            *unowned,
-        ]
+        return ["engine", self.name, *options_of_names(values), *record, *unowned]
 
     def owned(self) -> AbstractContextManager[None]:
-        """Own the cluster while the run is created, and from then on; see `claim.own_cluster`."""
         return nullcontext() if self.owner is None else own_cluster(self.owner)
 
 

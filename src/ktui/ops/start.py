@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import msgspec
@@ -57,22 +58,16 @@ class Permits(Protocol):
 
 async def read_permissions(permits: Permits | None, topics: Collection[str]) -> Permissions | None:
     """Read permissions; None where Kafka has to refuse the request itself. Raises ClusterError."""
-    if permits is None:
-        return None
-    try:
-        return await permits.permissions(topics)
-    except Unsupported:
-        return None
+    with suppress(Unsupported):
+        return None if permits is None else await permits.permissions(topics)
+    return None
 
 
 async def read_obstacles(permits: Permits | None, canary: str) -> CanaryObstacles | None:
     """Return what keeps a canary from its topic; None if unknown. Raises ClusterError."""
-    if permits is None or not canary:
-        return None
-    try:
-        return await permits.canary_obstacles(canary)
-    except Unsupported:
-        return None
+    with suppress(Unsupported):
+        return None if permits is None or not canary else await permits.canary_obstacles(canary)
+    return None
 
 
 class FactReader(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,8 +169,7 @@ def _live(run: Run) -> str:
 
 def _waiting(run: Run, plan: Plan) -> str:
     tracks = (run.tracks.get(each.tp) for each in plan.partitions)
-    left = sum(track is not None and not track.state.ended for track in tracks)
-    if not left:
+    if not (left := sum(track is not None and not track.state.ended for track in tracks)):
         return ""
     return (
         f"run {run.name} is waiting for resume, with {as_count(left, 'partition')} of this plan "
@@ -266,9 +260,5 @@ def fits(how_long: HowLong | None, until: datetime, now: datetime) -> Finding:
     return _late(f"{clock}: the plan {fits}; {rest}. {takes}")
 
 
-def _in_time(sentence: str) -> Finding:
-    return Finding(Severity.NOTE, FindingKind.PROMISE, (), sentence)
-
-
-def _late(sentence: str) -> Finding:
-    return Finding(Severity.WARNING, FindingKind.PROMISE, (), sentence)
+_in_time = partial(Finding, Severity.NOTE, FindingKind.PROMISE, ())
+_late = partial(Finding, Severity.WARNING, FindingKind.PROMISE, ())

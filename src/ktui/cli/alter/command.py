@@ -26,7 +26,7 @@ from ktui.cli.alter.change import (
 )
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import BAD_INPUT, BadInput, can_ask, print_note
+from ktui.cli.context.terminal import BadInput, confirm, print_note, telling_interrupts
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
@@ -307,7 +307,6 @@ class _Alteration:
         sys.exit(BAD_PLAN if dry_run is not None and dry_run.problems else 0)
 
     def carry_out(self, *, yes: bool) -> None:
-        """Add the partitions, and start the run. Asks before partitions are added."""
         for line in self._change.lines():
             print_note(line)
         if self._change.adds:
@@ -324,26 +323,18 @@ class _Alteration:
             f"warning: records with a key go to other partitions of {topic} from then on, and "
             "Kafka cannot take partitions away again"
         )
-        if yes:
-            return
-        if self._how.json or not can_ask():
-            raise BadInput(f"nothing was sent: ktui cannot ask without a terminal. Give {YES}")
-        added = as_count(self._change.adds, "partition")
-        if not click.confirm(f"Add {added} to {topic}?"):
-            print_note("nothing was sent")
-            sys.exit(BAD_INPUT)
+        if not yes:
+            question = f"Add {as_count(self._change.adds, 'partition')} to {topic}?"
+            confirm(lambda: click.confirm(question), YES, may_ask=not self._how.json)
 
     def _add(self) -> None:
         if not self._change.adds:
             return
-        try:
+        with telling_interrupts(
+            "interrupted: the request may have been sent. To see whether the partitions are there, "
+            "repeat the command: nothing is added twice"
+        ):
             now = asyncio.run(self._added())
-        except KeyboardInterrupt:
-            print_note(
-                "interrupted: the request may have been sent. To see whether the partitions are "
-                "there, repeat the command: nothing is added twice"
-            )
-            raise
         if self._how.json:
             replicas = {tp: state.replicas for tp, state in now.partitions.items()}
             click.echo(added_json(self._change, replicas))

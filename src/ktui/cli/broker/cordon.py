@@ -13,7 +13,7 @@ from ktui.cli.broker.status import broker_argument
 from ktui.cli.context.claim import CORDON_CLAIM, OwnerChoice, check_owner, take_over_option
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import BAD_INPUT, UNREAD, BadInput, can_ask, print_note
+from ktui.cli.context.terminal import UNREAD, BadInput, confirm, telling_interrupts
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
@@ -127,14 +127,11 @@ def _run(
                 await check_owner(cluster, state, described.cluster_id, CORDON_CLAIM, ownership)
             await act(Cordoner(ports, broker, SystemClock()))
 
-    try:
+    with telling_interrupts(
+        "interrupted: the change may have been sent. To see what is in force: ktui broker status "
+        f"{broker}"
+    ):
         asyncio.run(acted())
-    except KeyboardInterrupt:
-        print_note(
-            "interrupted: the change may have been sent. To see what is in force: "
-            f"ktui broker status {broker}"
-        )
-        raise
 
 
 def _check_paths(now: CordonState, paths: tuple[str, ...]) -> None:
@@ -206,27 +203,16 @@ def command(
         click.echo("nothing was sent")
         return
     if not yes:
-        _confirm(broker)
-    try:
+        confirm(lambda: typed_id(broker), YES)
+    with telling_interrupts(
+        "interrupted: the request may have been sent. To see whether the broker is still "
+        f"registered: ktui broker status {broker}"
+    ):
         kept = asyncio.run(send())
-    except KeyboardInterrupt:
-        print_note(
-            "interrupted: the request may have been sent. To see whether the broker is still "
-            f"registered: ktui broker status {broker}"
-        )
-        raise
     click.echo(f"broker {broker} is no longer registered")
     if kept is not None:
         click.echo(kept_text(broker, kept))
         sys.exit(UNREAD)
-
-
-def _confirm(broker: int) -> None:
-    if not can_ask():
-        raise BadInput(f"nothing was sent: ktui cannot ask without a terminal. Give {YES}")
-    if not typed_id(broker):
-        print_note("nothing was sent")
-        sys.exit(BAD_INPUT)
 
 
 def typed_id(broker: int) -> bool:

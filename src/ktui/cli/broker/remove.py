@@ -126,7 +126,6 @@ def _read_request(
     allowed: Allowances,
     how: StartOptions,
 ) -> RemovalRequest:
-    """Read the cluster, and check that it knows the broker or a removal of it."""
     target = choice.target(changes=not how.dry_run)
     warn_of_tls(target.cluster)
     cluster = target.cluster.ask(lambda reader: reader.describe_cluster())

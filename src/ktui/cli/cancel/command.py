@@ -10,7 +10,13 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.cancel.report import cancel_json, found_text, outcome_text, preview_text, report_json
+from ktui.cli.cancel.report import (
+    cancel_json,
+    found_parts,
+    outcome_lines,
+    preview_text,
+    report_json,
+)
 from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import (
     Cluster,
@@ -82,12 +88,12 @@ async def _cancelled(
             await check_on_cluster(reader, clock, seen, *named)
             cancel.find(seen)
             if not json:
-                click.echo(found_text(cancel))
+                click.echo("\n\n".join(found_parts(cancel)))
             if not request.dry_run:
                 await cancel.carry_out()
     if json:
         click.echo(encode(report_json(cluster.name, cancel)))
-    elif outcomes := outcome_text(cancel):
+    elif outcomes := "\n".join(outcome_lines(cancel)):
         click.echo(f"\n{outcomes}")
     if cancel.interrupted:
         return INTERRUPTED
@@ -121,7 +127,6 @@ def _open(cluster_id: str, state: StateDir, *, json: bool) -> None:
 def _cancel_run(
     run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir, *, json: bool
 ) -> None:
-    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out."""
     found = RunClient(run_dir).read_begun()
     run = found.run
     refuse_exported(run)

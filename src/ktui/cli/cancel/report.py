@@ -142,12 +142,8 @@ def _partition_json(each: PartitionPreview) -> dict[str, object]:
     }
 
 
-def found_text(report: ClusterCancel) -> str:
+def found_parts(report: ClusterCancel) -> Iterator[str]:
     """Describe the reassignments found, before any is cancelled."""
-    return "\n\n".join(_found_lines(report))
-
-
-def _found_lines(report: ClusterCancel) -> Iterator[str]:
     request = report.request
     if request.everything:
         opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
@@ -194,12 +190,8 @@ def _what_a_cancel_is(kind: CancelKind) -> str:
     return f"{words} For these, a rollback is no more than a cancel."
 
 
-def outcome_text(report: ClusterCancel) -> str:
-    """Describe the outcomes; empty if there was nothing to do."""
-    return "\n".join(_outcome_lines(report))
-
-
-def _outcome_lines(report: ClusterCancel) -> Iterator[str]:
+def outcome_lines(report: ClusterCancel) -> Iterator[str]:
+    """Describe the outcomes; nothing if there was nothing to do."""
     if report.request.dry_run:
         return
     if report.foreign:

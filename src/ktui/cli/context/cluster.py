@@ -57,7 +57,6 @@ class Cluster(msgspec.Struct, frozen=True):
         return self.connection.unverified
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
-        """Read what the principal may do on the cluster and on topics."""
         from ktui.kafka.capabilities import Capabilities  # noqa: PLC0415 - no light verb needs it
 
         async with aclosing(Capabilities(self.connection)) as capabilities:
@@ -77,11 +76,9 @@ class Cluster(msgspec.Struct, frozen=True):
         return await find_obstacles(self.connection, topic)
 
     def reader(self) -> KafkaReader:
-        """Return a reader; it connects at its first call."""
         return KafkaReader(self.connection)
 
     def writer(self) -> KafkaWriter:
-        """Return a writer; it connects at its first call."""
         from ktui.kafka.writer import KafkaWriter  # noqa: PLC0415 - no light verb needs it
 
         return KafkaWriter(self.connection)
@@ -97,7 +94,6 @@ class Cluster(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def ports(self) -> AsyncIterator[ClusterPorts]:
-        """Open a reader and a writer, for as long as a change takes."""
         async with aclosing(self.reader()) as reader, aclosing(self.writer()) as writer:
             yield ClusterPorts(reader, writer)
 

@@ -58,7 +58,6 @@ class RecordingsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limits(self) -> Retention | None:
-        """The limits; None without any."""
         from ktui.recording.stored import Retention  # noqa: PLC0415 - only verbs that record
 
         if self.older_than is None and self.keep is None:
@@ -80,7 +79,6 @@ class Config(msgspec.Struct, frozen=True):
     file: YamlFile | None = None  # the file as it was parsed; None where there is none
 
     def context(self, name: str) -> Context:
-        """Return the named context."""
         if name in self.contexts:
             return self.contexts[name]
         if not self.contexts:
@@ -90,7 +88,6 @@ class Config(msgspec.Struct, frozen=True):
 
     @property
     def no_contexts(self) -> str:
-        """What to do about a file without contexts."""
         what = "There is no such file" if self.file is None else "The file defines no contexts"
         return f"{what}. Name the brokers with --bootstrap-server, or write a context into it"
 

@@ -206,12 +206,10 @@ class LazyGroup(click.Group):
         self._hidden = hidden
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names that the help shows."""
         del ctx
         return [name for name in self._verbs if name not in self._hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; return None for an unknown name."""
         del ctx
         if cmd_name not in self._verbs:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -43,6 +43,25 @@ def has_terminal() -> bool:
 def can_ask() -> bool:
     """Return whether there is a person to ask, who sees the question and can answer."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def confirm(ask: Callable[[], bool], yes: str, *, may_ask: bool = True) -> None:
+    """Ask the operator before a change; end the program where they do not want it."""
+    if not (may_ask and can_ask()):
+        raise BadInput(f"nothing was sent: ktui cannot ask without a terminal. Give {yes}")
+    if not ask():
+        print_note("nothing was sent")
+        sys.exit(BAD_INPUT)
+
+
+@contextmanager
+def telling_interrupts(words: str) -> Iterator[None]:
+    """Tell the operator what an interrupt within the block has left behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_note(words)
+        raise
 
 
 def styled(word: str, *, fg: str) -> str:
@@ -87,7 +106,6 @@ class CleanStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts, cleaned."""
         for line in lines:
             self.write(line)
 

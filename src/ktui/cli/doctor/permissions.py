@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, check_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice, check_cluster
 from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunRefused
@@ -26,20 +26,14 @@ def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> No
         return
     try:
         where = ClusterChoice().or_of_run(begun).target(changes=False)
-        missing = asyncio.run(_missing(run, where, begun.cluster_id, rates))
+        asyncio.run(check_cluster(where, begun.cluster_id))
+        missing = asyncio.run(find_missing_for_throttle(run, where.cluster, rates))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
         print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")
         return
     if missing:
         sentences = "; ".join(finding.sentence for finding in missing)
         raise BadInput(f"run {run.name} is unchanged: {sentences}")
-
-
-async def _missing(
-    run: Run, where: Target, cluster_id: str, rates: ThrottleRates | None
-) -> tuple[Finding, ...]:
-    await check_cluster(where, cluster_id)
-    return await find_missing_for_throttle(run, where.cluster, rates)
 
 
 async def find_missing_for_throttle(

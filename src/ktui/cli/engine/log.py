@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
 
 from ktui.cli.output.json_form import engine_died_json, notice_json
@@ -177,7 +176,6 @@ class JournalWait:
         )
 
     def waits(self) -> None:
-        """Go on waiting, unless the process must end."""
         if self.given_up is not None:
             raise JournalProblem(f"{self.given_up} while another process kept the journal locked")
 
@@ -255,12 +253,7 @@ class RunNotices(AbstractContextManager["RunNotices", None]):
         failures = [] if self._command is None else self._command.failures()
         return [EventCommandFailed(reason=reason) for reason in failures]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         if self._command is None or self._run is None:
             return
         if isinstance(error, Exception):
@@ -308,7 +301,6 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
         return AfterPoll(source, lambda: self.write_if_due(timelines()))
 
     def write_if_due(self, timelines: Timelines) -> None:
-        """Write the metrics after a poll, unless they were written just now."""
         self._polled = self._clock.now()
         is_writing = self._writing is not None and self._writing.is_alive()
         if is_writing or self._clock.monotonic() - self._written_s < EVERY_S:
@@ -316,12 +308,7 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
         self._written_s = self._clock.monotonic()
         self._write(timelines, up=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._writing is not None:
             self._writing.join(_LAST_S)
         self._write({}, up=False)
@@ -355,13 +342,12 @@ class RunMetrics(AbstractContextManager["RunMetrics", None]):
     def _replace(self, path: Path, content: bytes) -> None:
         try:
             write_output(path, content, mode=_MODE)
+            self._problem = ""
         except OSError as error:
             problem = f"--metrics-file {clean(str(path))}: cannot be written: {error.strerror}"
-        else:
-            problem = ""
-        if problem and problem != self._problem:
-            log.warning("%s", problem)
-        self._problem = problem
+            if problem != self._problem:
+                log.warning("%s", problem)
+            self._problem = problem
 
 
 class AfterPoll(SourceWrapper):

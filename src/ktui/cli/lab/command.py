@@ -123,36 +123,26 @@ def status(folder: Path, *, json: bool) -> None:
     click.echo(_status_json(lab, nodes) if json else _status_text(lab, nodes))
 
 
-@command.command()
-@_broker_argument
-@_dir_option
-def kill(broker: int, folder: Path) -> None:
-    """Kill a broker at once (SIGKILL), like a power cut."""
-    _control(control.kill, broker, folder, "killed")
+def _add_control(act: Callable[[Lab, int], object], words: str, result: str) -> None:
+
+    @command.command(act.__name__, help=words)
+    @_broker_argument
+    @_dir_option
+    def verb(broker: int, folder: Path) -> None:
+        with _errors_as_messages():
+            lab = layout.load(folder)
+            act(lab, broker)
+        click.echo(f"{lab.node(broker).name} {result}")
 
 
-@command.command()
-@_broker_argument
-@_dir_option
-def suspend(broker: int, folder: Path) -> None:
-    """Suspend a broker (SIGSTOP), like a machine that hangs."""
-    _control(control.suspend, broker, folder, "suspended")
-
-
-@command.command()
-@_broker_argument
-@_dir_option
-def resume(broker: int, folder: Path) -> None:
-    """Resume a suspended broker (SIGCONT)."""
-    _control(control.resume, broker, folder, "resumed")
-
-
-@command.command()
-@_broker_argument
-@_dir_option
-def start(broker: int, folder: Path) -> None:
-    """Start a stopped broker again, with its data and port."""
-    _control(control.start, broker, folder, "started. It joins the cluster within seconds")
+_add_control(control.kill, "Kill a broker at once (SIGKILL), like a power cut.", "killed")
+_add_control(control.suspend, "Suspend a broker (SIGSTOP), like a machine that hangs.", "suspended")
+_add_control(control.resume, "Resume a suspended broker (SIGCONT).", "resumed")
+_add_control(
+    control.start,
+    "Start a stopped broker again, with its data and port.",
+    "started. It joins the cluster within seconds",
+)
 
 
 @command.command("fail-dir")
@@ -233,13 +223,6 @@ def _errors_as_messages() -> Iterator[None]:
         click.echo(f"ktui: {error}", err=True)
         code = _WRONG_INPUT if isinstance(error, WrongInput) else _FAILED
         raise SystemExit(code) from None
-
-
-def _control(act: Callable[[Lab, int], object], broker: int, folder: Path, result: str) -> None:
-    with _errors_as_messages():
-        lab = layout.load(folder)
-        act(lab, broker)
-    click.echo(f"{lab.node(broker).name} {result}")
 
 
 def _welcome(lab: Lab) -> str:

@@ -61,7 +61,6 @@ class OutputFile(click.Path):
         super().__init__(path_type=Path, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path, if it can be written."""
         del ctx
         path = Path(value)
         try:

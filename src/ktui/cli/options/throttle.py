@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -216,8 +217,8 @@ class ThrottleOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None  # None without --throttle, --budget and --slo
-    leaders: bool = False
-    on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
+    throttle_leaders: bool = False
+    on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
     sli_command: str = ""
     sli_prometheus: tuple[str, ...] = ()
     canary: bool = False
@@ -248,7 +249,7 @@ def parse_objective_option(text: str) -> Objective | None:
         raise BadInput(f"{SLO}: {problem}") from None
 
 
-def _throttle_options(  # noqa: PLR0913 - one for each option
+def _throttle_options(
     *,
     throttle: str | None,
     budget: str | None,
@@ -256,8 +257,7 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
     canary: bool,
     sli_command: str | None,
     sli_prometheus: tuple[str, str] | None,
-    on_foreign_throttle: OnForeignThrottle,
-    throttle_leaders: bool,
+    **others: Any,
 ) -> ThrottleOptions:
     rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
     if budget is not None:
@@ -268,12 +268,7 @@ def _throttle_options(  # noqa: PLR0913 - one for each option
         rates = msgspec.structs.replace(rates or NO_THROTTLE, objective=objective)
     command, query = _figure(sli_command, sli_prometheus, canary=canary)
     return ThrottleOptions(
-        rates=rates,
-        leaders=throttle_leaders,
-        on_foreign=on_foreign_throttle,
-        sli_command=command,
-        sli_prometheus=query,
-        canary=canary,
+        rates=rates, sli_command=command, sli_prometheus=query, canary=canary, **others
     )
 
 
@@ -303,20 +298,18 @@ def with_throttle(options: RunOptions, given: ThrottleOptions, context: Context)
     if rates is None:
         of_context = context.throttle
         rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
-    if given.leaders and not rates:
+    if given.throttle_leaders and not rates:
         raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
     named = given.sli_command or given.sli_prometheus
     options = msgspec.structs.replace(
         options,
+        throttle=rates,
+        throttle_leaders=given.throttle_leaders,
+        on_foreign_throttle=given.on_foreign_throttle,
         sli_command=given.sli_command,
         sli_prometheus=given.sli_prometheus,
         canary=given.canary or (context.canary and not named),
     )
     if (problem := options.figure_problem(rates.objective)) is not None:
         raise BadInput(f"{SLO}: {problem}")
-    return msgspec.structs.replace(
-        options,
-        throttle=rates,
-        throttle_leaders=given.leaders,
-        on_foreign_throttle=given.on_foreign,
-    )
+    return options

@@ -68,7 +68,6 @@ class ProgressLine:
         self._last = line
 
     def print(self, line: str) -> None:
-        """Print a line that stays."""
         click.echo(f"{ERASE_LINE}{line}" if self.drawn else line, err=True)
         self._last = ""
 

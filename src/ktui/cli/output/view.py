@@ -277,7 +277,6 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def _end_by_hang_up(number: int, _frame: FrameType | None) -> None:
-    """Remove the temporary folders, and end as by the signal."""
     _remove_temporary()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

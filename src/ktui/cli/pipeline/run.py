@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ktui.cli.context.option import add_option, all_of
-from ktui.cli.context.terminal import BadInput
+from ktui.cli.context.terminal import BadInput, telling_interrupts
 from ktui.cli.options.common import state_dir_option
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
@@ -208,7 +208,10 @@ def command(  # noqa: PLR0913 - an option each
     here = listed_here(places)
     check_recorded(request, here)
     with (
-        _explain_interrupt(request.lake),
+        telling_interrupts(
+            f"ktui: interrupted. The lake {request.lake} is intact. The next run reads what it "
+            "does not have yet"
+        ),
         spark_for(master, state, small=reads_little(request, here)) as (spark, line),
     ):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
@@ -221,16 +224,6 @@ def command(  # noqa: PLR0913 - an option each
     if len(outcome.problems) > _MOST_SHOWN:
         others = as_count(len(outcome.problems) - _MOST_SHOWN, "more file")
         click.echo(f"ktui: and {others} with something wrong", err=True)
-
-
-@contextmanager
-def _explain_interrupt(lake: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        words = "is intact. The next run reads what it does not have yet"
-        click.echo(f"ktui: interrupted. The lake {lake} {words}", err=True)
-        raise
 
 
 def _follow(

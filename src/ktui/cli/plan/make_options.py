@@ -53,7 +53,6 @@ class CheckOptions(RunChoices, frozen=True, kw_only=True):
         allowed: Allowances,
         steps: bool = False,
     ) -> PlanPreview:
-        """Preview a plan on its cluster."""
         new = self.new_run(cluster.context, run, plan, plan_name=source, allowed=allowed)
         names = self.choice._asdict()
         checked = cluster.ask(

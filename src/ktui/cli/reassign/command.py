@@ -45,7 +45,6 @@ class Arguments(msgspec.Struct, frozen=True):
     given: tuple[_GivenOption, ...]  # in the order of the command line, with repeats
 
     def has(self, name: str) -> bool:
-        """Return whether an option was given."""
         return any(option.name == name for option in self.given)
 
     def text(self, name: str) -> str | None:
@@ -58,12 +57,10 @@ class Arguments(msgspec.Struct, frozen=True):
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions that were given."""
         return tuple(action for action in Action if self.has(action))
 
     @property
     def action(self) -> Action:
-        """The one action of arguments that were checked."""
         return self.actions[0]
 
     def _only(self, name: str, read: Callable[[str, str], T]) -> T:

@@ -53,11 +53,9 @@ class Option(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """The help's text, with the default."""
         return self.help if self.default is None else f"{self.help} Default: {self.default}."
 
     def goes_with(self, action: Action) -> bool:
-        """Return whether an action accepts the option."""
         return self.name == action or action in self.actions
 
 

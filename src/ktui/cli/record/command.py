@@ -116,7 +116,6 @@ class RecordLoop:
         self._path: Path | None = None
 
     async def run(self, stop: asyncio.Event) -> RecordingEnd:
-        """Poll until the end condition holds, or `stop` is set."""
         while True:
             started_s = self._clock.monotonic()
             await self._poll_unless(stop)

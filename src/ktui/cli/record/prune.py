@@ -314,7 +314,6 @@ class EngineRecording:
             self._events.take(entries)
 
     def state(self) -> Recording:
-        """Return whether observations are recorded, and why not."""
         return NOT_RECORDED if self._events is None else self._events.state()
 
 

@@ -106,7 +106,6 @@ class _RehearseOptions(RunChoices, frozen=True, kw_only=True):
         return msgspec.structs.replace(new, options=options, rate=None)  # it is the twin's
 
     def faults(self, spec: ClusterSpec) -> tuple[Fault, ...]:
-        """Return the faults, checked against a cluster."""
         return tuple(_fault(text, spec) for text in self.events)
 
 
@@ -370,7 +369,6 @@ def command(
 
 
 def _in_view(speed: float | None, *, headless: bool, json: bool, how: _RehearseOptions) -> bool:
-    """Return whether the rehearsal is shown in the view; else there is a report."""
     asks = {"--headless": headless, "--json": json, "a threshold": how.thresholds != Thresholds()}
     asked = next((option for option, given in asks.items() if given), None)
     if asked is None:

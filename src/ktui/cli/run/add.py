@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,18 +28,8 @@ from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
-from ktui.execution.run.states import State
 from ktui.planning.check.findings import Allowances, NeededPermission, Severity
 from ktui.preview.preview import PlanPreview
-
-
-class _JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
-    topic: str
-    partition: int
-    joining: JoinEffect
-    state: State | None  # the partition's state in the run; null if the run does not have it
-    target: tuple[int, ...]
-    run_target: tuple[int, ...] | None
 
 
 class AddPreview(PlanPreview, frozen=True, kw_only=True):
@@ -47,7 +38,7 @@ class AddPreview(PlanPreview, frozen=True, kw_only=True):
     run: str
     on_conflict: OnConflict
     counts: dict[JoinEffect, int]
-    joinings: tuple[_JoiningJson, ...]
+    joinings: tuple[dict[str, object], ...]
 
 
 def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
@@ -72,7 +63,7 @@ def previewed(extra: CheckedExtraPlan, source: str) -> AddPreview:
         run=extra.run.name,
         on_conflict=extra.on_conflict,
         counts=_counts(extra),
-        joinings=_joinings(extra),
+        joinings=tuple(_joinings(extra)),
     )
 
 
@@ -87,21 +78,18 @@ def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
     return {how: counts[how] for how in JoinEffect}
 
 
-def _joinings(extra: CheckedExtraPlan) -> tuple[_JoiningJson, ...]:
-    tracks = extra.run.tracks
-    pairs = zip(extra.plan.partitions, extra.effects, strict=True)
-    return tuple(
-        _JoiningJson(
-            topic=planned.topic,
-            partition=planned.partition,
-            joining=how,
-            state=None if track is None else track.state,
-            target=planned.replicas,
-            run_target=None if track is None else track.target,
-        )
-        for planned, how in pairs
-        for track in (tracks.get(planned.tp),)
-    )
+def _joinings(extra: CheckedExtraPlan) -> Iterator[dict[str, object]]:
+    """Yield what becomes of each partition; state and target are null where the run lacks it."""
+    for planned, how in zip(extra.plan.partitions, extra.effects, strict=True):
+        track = extra.run.tracks.get(planned.tp)
+        yield {
+            "topic": planned.topic,
+            "partition": planned.partition,
+            "joining": how,
+            "state": None if track is None else track.state,
+            "target": planned.replicas,
+            "run_target": None if track is None else track.target,
+        }
 
 
 @click.command("add")
@@ -139,7 +127,11 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 2 if PLAN was refused, 0 also if there was nothing to do.
     """
     client = RunClient.find(state, name)
-    found = _live_run(client, path)
+    found = _unended_run(client, path)
+    if client.owner is None:
+        raise BadInput(
+            f"run {name} has no engine. Start one, then add the plan: ktui resume {name}"
+        )
     check_gate_open(state, found.begun.cluster_id, name)
     source, plan = read_plan_argument(path)
     where = choice.or_of_run(found.begun).target(changes=not dry_run)
@@ -162,15 +154,6 @@ def command(  # noqa: PLR0913 - an option each
     if extra.has_problems or extra.idle:
         _end_unchanged(extra, json=json)
     _add(client, extra, path, json=json)
-
-
-def _live_run(client: RunClient, path: Path) -> BegunRun:
-    found, name = _unended_run(client, path), client.name
-    if client.owner is None:
-        raise BadInput(
-            f"run {name} has no engine. Start one, then add the plan: ktui resume {name}"
-        )
-    return found
 
 
 def _unended_run(client: RunClient, path: Path) -> BegunRun:

@@ -85,7 +85,6 @@ def export(
 
 
 def _check_reached(where: Target, cluster_id: str) -> None:
-    """Check that the cluster answers, so that it can be released."""
     try:
         asyncio.run(check_cluster(where, cluster_id))
     except ClusterError as error:
@@ -96,7 +95,6 @@ def _check_reached(where: Target, cluster_id: str) -> None:
 
 
 def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun]) -> None:
-    """Check that no other run needs the cluster, which an export releases."""
     for other in live:
         if other.name != name:
             raise RunRefused(

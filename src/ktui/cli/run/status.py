@@ -39,7 +39,6 @@ from ktui.execution.run.events import (
     Elect,
     Ended,
     EngineLeft,
-    JournalEntry,
     PlannedPart,
     RateChosen,
     RateHeld,
@@ -279,17 +278,17 @@ class RunLines:
         earlier = EarlierRuns.beside(client.folder)
         self._seen = ProgressAsSeen(client, earlier, self._clock)
         self._progress, self._progress_s = "", 0.0
-        self._over = False
+        self.over = False  # nothing more follows
 
     @property
     def died(self) -> bool:
         """Whether the run has no engine, and its last engine gave no reason."""
         run = self._follower.run
-        return self._over and not run.ended and run.left is None
+        return self.over and not run.ended and run.left is None
 
     def begin(self) -> list[str]:
         """Return how the run stands, in a line; what has happened so far is not repeated."""
-        self._read()
+        self._follower.refresh()
         self._progress_s = self._clock.monotonic()
         self._progress = self._progress_now()
         return [self._timed(self._progress)]
@@ -297,9 +296,10 @@ class RunLines:
     def next(self) -> list[str]:
         """Return the lines of what has changed; those of the end once no engine has the run."""
         alive = self._client.owner is not None  # asked first: its last words come before
-        lines = [_line(entry) for entry in self._read() if _is_change(entry.event)]
+        new = (entry for entry in self._follower.refresh() if _is_change(entry.event))
+        lines = [f"{each.at.astimezone():%H:%M:%S} {event_sentence(each.event)}" for each in new]
         if not alive:
-            self._over = True
+            self.over = True
             return lines + self._end()
         if self._clock.monotonic() - self._progress_s >= PROGRESS_S:
             self._progress_s = self._clock.monotonic()
@@ -307,17 +307,8 @@ class RunLines:
             lines += [self._timed(self._progress)] if self._progress != before else []
         return lines
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing more follows."""
-        return self._over
-
     def close(self) -> None:
-        """Close the journal."""
         self._follower.close()
-
-    def _read(self) -> list[JournalEntry]:
-        return self._follower.refresh()
 
     def _progress_now(self) -> str:
         return progress_line(self._seen.of(self._follower.run))
@@ -350,10 +341,6 @@ def _print(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(line)
     sys.stdout.flush()
-
-
-def _line(entry: JournalEntry) -> str:
-    return f"{entry.at.astimezone():%H:%M:%S} {event_sentence(entry.event)}"
 
 
 def _is_change(event: AnyRunEvent) -> bool:

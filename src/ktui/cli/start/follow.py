@@ -68,7 +68,6 @@ class Interrupts:
 
     @property
     def leave(self) -> bool:
-        """Whether to leave the run at once."""
         return self.terminated or self.count > 1
 
     @contextmanager

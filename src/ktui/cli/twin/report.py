@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -125,7 +124,7 @@ def _head(report: Report) -> Iterator[str]:
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
     rows: tuple[tuple[str, _Cells], ...] = (
-        ("time", _time),
+        ("time", time_of),
         ("at target", lambda s: f"{s.done:,} of {s.partitions:,}"),
         ("copied", lambda s: as_bytes(s.bytes_copied)),
         ("batches", lambda s: f"{s.batches:,}"),
@@ -134,7 +133,11 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         ("least room", lambda s: as_bytes(min((b.room for b in s.brokers), default=None))),
         ("stalls", lambda s: f"{len(s.stalls):,}"),
     )
-    columns = [figures(twin.pace.upper(), partial(_figure, twin.summary)) for twin in twins]
+
+    def cell_of(summary: Summary) -> Callable[[tuple[str, _Cells]], str]:
+        return lambda row: row[1](summary)
+
+    columns = [figures(twin.pace.upper(), cell_of(twin.summary)) for twin in twins]
     yield table_of((column("", lambda row: row[0]), *columns), rows)
     paces: dict[str, list[str]] = {}  # of the twins of which the same is true
     for twin in twins:
@@ -143,11 +146,8 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
     yield from (f"{join_all(which)}: {why}" for why, which in paces.items())
 
 
-def _figure(summary: Summary, row: tuple[str, _Cells]) -> str:
-    return row[1](summary)
-
-
-def _time(summary: Summary) -> str:
+def time_of(summary: Summary) -> str:
+    """Return how long a twin took, or that it took longer than it was watched."""
     shown = as_duration(summary.time_s)
     return shown if summary.complete else f"> {shown}"
 
@@ -354,8 +354,10 @@ class ClusterRehearser:
             twins=twins,
             checks=check(twins, Thresholds()),
         )
+        at = f"{taken.info.taken.astimezone():%H:%M:%S}"
+        notes = [f"the twins are those of a snapshot taken at {at}", *map(clean, twin_notes(taken))]
         return RehearsedPlan(
-            report="\n".join([rehearsal_text(report, colours=False), "", *_notes(taken)]),
+            report="\n".join([rehearsal_text(report, colours=False), "", *notes]),
             time=_rehearser_time(twins),
             holds=report.holds,
         )
@@ -375,18 +377,8 @@ class ClusterRehearser:
         return taken
 
 
-def _notes(taken: ClusterTwin) -> list[str]:
-    at = f"{taken.info.taken.astimezone():%H:%M:%S}"
-    return [f"the twins are those of a snapshot taken at {at}", *map(clean, twin_notes(taken))]
-
-
 def _rehearser_time(twins: Sequence[RehearsedTwin]) -> str:
-    times = {each.pace: _shown(each) for each in twins}
+    times = {each.pace: time_of(each.summary) for each in twins}
     if len(times) == 1:
         return times[Pace.USUAL]
     return f"{times[Pace.USUAL]} ({times[Pace.FAST]} to {times[Pace.SLOW]})"
-
-
-def _shown(twin: RehearsedTwin) -> str:
-    shown = as_duration(twin.summary.time_s)
-    return shown if twin.summary.complete else f"> {shown}"

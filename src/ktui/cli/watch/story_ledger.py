@@ -100,7 +100,6 @@ class StoryLedger:
             self._times[-1] = ProduceTimes(*map(max, zip(worst, seen, strict=True)))
 
     def facts(self) -> StoryFacts:
-        """Return what has happened so far."""
         self._cluster.catch_up()
         cluster, first = self._cluster, self._first
         still = first.keys() - self._gone - self._moving

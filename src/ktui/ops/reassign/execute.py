@@ -127,7 +127,6 @@ class Execution:
         self._file, self._rates = request.file, request.rates
 
     def carry_out(self) -> None:
-        """Print the present assignment, and submit the reassignment."""
         place, request, rates = self._place, self._request, self._rates
         before = self._before()
         place.say(

@@ -196,7 +196,6 @@ class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def without_room(self) -> Iterator[str]:
-        """Yield the replicas without room, where all are to move there at once."""
         rooms = {broker: _free_bytes(answer) for broker, answer in self.answers.items()}
         for replica, path, answer in self._answered():
             free, held = rooms[replica.broker], answer.replicas.get(replica.tp)
@@ -217,7 +216,6 @@ class _DirsSeen(msgspec.Struct, frozen=True, kw_only=True):
             free[path] -= needed
 
     def unmeasured(self) -> Iterator[str]:
-        """Yield sentences about the brokers whose room is not known."""
         for failure in self.failures:
             yield f"{failure.sentence}: the room in its log dirs is not checked"
         mute = [
@@ -280,7 +278,6 @@ class LogDirThrottle:
 
     @property
     def set_on(self) -> dict[int, LogDirRate]:
-        """The brokers whose rates are ours."""
         try:
             return self._file.load() or {}
         except msgspec.DecodeError:

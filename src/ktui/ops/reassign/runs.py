@@ -62,8 +62,6 @@ class RunsPlace(msgspec.Struct, frozen=True, kw_only=True):
     note: Callable[[str], None]
 
     def act(self, what: Callable[[ClusterPorts], Awaitable[T]]) -> T:
-        """Return what one use of the cluster brings, outside of any event loop."""
-
         async def acted() -> T:
             async with self.ports() as ports:
                 return await what(ports)

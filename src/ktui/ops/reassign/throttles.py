@@ -103,7 +103,6 @@ class FullList(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is wrong with it."""
         some = f"for {self.fitting:,} of" if self.fitting else "for none of"
         return (
             f"{self.name} of {self.topic} takes {LONGEST_LIST:,} bytes, and has room {some} the "

@@ -253,7 +253,7 @@ def test_a_cluster_cancel_is_refused_after_a_takeover_during_its_preview(
         groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
         return ""
 
-    monkeypatch.setattr("ktui.cli.cancel.command.found_text", bob_takes_over)
+    monkeypatch.setattr("ktui.cli.cancel.command.found_parts", bob_takes_over)
     refused = cancels.cancel("--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
