@@ -175,18 +175,6 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
             )
 
 
-class AnswerJson(msgspec.Struct, frozen=True):
-    """The --json output of a verb that sends a command to a run."""
-
-    schema_version: int
-    run: str
-    command: int
-    accepted: bool
-    words: str
-    batch: int | None
-    """The first decision that the command binds; null for a command that binds none."""
-
-
 def send_command(run: RunClient, command: Command, *, json: bool) -> None:
     """Send a command to a run's engine, and print the answer. A refusal ends the program."""
     number, answer = run.send(command)
@@ -213,8 +201,13 @@ def end_if_refused(answer: Answer) -> None:
         sys.exit(BAD_INPUT)
 
 
-def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
-    """Return the JSON form of an answer."""
-    return AnswerJson(
-        SCHEMA_VERSION, run_dir.name, number, answer.accepted, clean(answer.words), answer.batch
-    )
+def answer_json(run_dir: RunDir, number: int, answer: Answer) -> dict[str, object]:
+    """Return the --json output of a verb that sends a command to a run."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_dir.name,
+        "command": number,
+        "accepted": answer.accepted,
+        "words": clean(answer.words),
+        "batch": answer.batch,  # the first decision that the command binds; null: it binds none
+    }

@@ -60,7 +60,7 @@ class AlterSandbox(StartSandbox):
             questions.append(question)
             return answer(question)
 
-        self._monkeypatch.setattr("ktui.cli.alter.command.can_ask", lambda: True)
+        self._monkeypatch.setattr("ktui.cli.context.terminal.can_ask", lambda: True)
         self._monkeypatch.setattr("click.confirm", confirm)
         return questions
 

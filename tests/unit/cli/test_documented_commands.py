@@ -240,9 +240,9 @@ def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def show(app: App[None]) -> None:
         opened.append(type(app).__name__)
 
-    for verb in ("watch.command", "watch.demo", "replay.view"):
+    for verb in ("watch.command", "watch.demo", "replay"):
         monkeypatch.setattr(f"ktui.cli.{verb}.show_app", show)
-    for verb in ("watch.command", "watch.demo", "replay.command"):
+    for verb in ("watch.command", "watch.demo", "replay"):
         monkeypatch.setattr(f"ktui.cli.{verb}.need_terminal", lambda *_: None)
     return opened
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import column, figures, table_of
-from ktui.cli.process import AnswerJson, answer_json
+from ktui.cli.process import answer_json
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.columns import Column
@@ -103,7 +103,7 @@ def cancel_json(
     dry_run: bool,
     shuts_gate: bool,
     gate: ShutGate | None,
-    answer: AnswerJson | None,
+    answer: Mapping[str, object] | None,
 ) -> dict[str, object]:
     """Return a preview and an answer; `partitions` is null if the cluster did not answer."""
     effects = list(preview.scope.effects.values())

@@ -17,12 +17,11 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.text import event_sentence
 from ktui.json_text import encode, shown_json, utc
 from ktui.planning.throttle_rates import Objective
-from ktui.progress.row import PartitionJson, partition_json
+from ktui.progress.row import partition_json
 from ktui.progress.timeline import Timeline
 
 __all__ = [
     "SCHEMA_VERSION",
-    "ListJson",
     "encode",
     "encode_record",
     "list_json",
@@ -34,39 +33,21 @@ __all__ = [
 SCHEMA_VERSION = 1
 
 
-class FailureJson(msgspec.Struct, frozen=True):
-    """A missing part of the answer."""
-
-    operation: str
-    broker: int | None
-    topic: str | None
-    answer: str
-
-
-class ListJson(msgspec.Struct, frozen=True):
-    """The output of `ktui list --json`."""
-
-    schema_version: int
-    cluster_id: str
-    at: str
-    partitions: tuple[PartitionJson, ...]
-    failures: tuple[FailureJson, ...]
+def list_json(observation: Observation, timelines: Iterable[Timeline]) -> dict[str, object]:
+    """Return the JSON form of one poll of the cluster, as `ktui list --json` prints it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cluster_id": observation.cluster_id,
+        "at": utc(observation.at),
+        "partitions": [*map(partition_json, timelines)],
+        "failures": [*map(failure_json, observation.failures)],
+    }
 
 
-def list_json(observation: Observation, timelines: Iterable[Timeline]) -> ListJson:
-    """Return the JSON form of one poll of the cluster."""
-    return ListJson(
-        schema_version=SCHEMA_VERSION,
-        cluster_id=observation.cluster_id,
-        at=utc(observation.at),
-        partitions=tuple(partition_json(timeline) for timeline in timelines),
-        failures=tuple(failure_json(failure) for failure in observation.failures),
-    )
-
-
-def failure_json(failure: Failure) -> FailureJson:
+def failure_json(failure: Failure) -> dict[str, object]:
     """Return the JSON form of a missing part of an answer."""
-    return FailureJson(failure.operation.value, failure.broker, failure.topic, failure.answer)
+    fields = ("operation", "broker", "topic", "answer")
+    return {field: getattr(failure, field) for field in fields}
 
 
 def encode_record(record: Any) -> str:
@@ -139,19 +120,6 @@ def _in_utc(value: Any) -> Any:
 MOST_EVENTS = 100  # events in one notice, at most; its `count` has all of them
 
 
-class NoticeJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice of a run."""
-
-    schema_version: int = SCHEMA_VERSION
-    run: str
-    cluster_id: str | None
-    kind: NoticeKind
-    at: str
-    text: str  # one sentence for people, with control characters escaped
-    count: int
-    events: list[dict[str, Any]]  # the events as `ktui status RUN --events --json` prints them
-
-
 def notice_json(run: Run, notice: Notice) -> bytes:
     """Return the JSON form of a notice, as one line."""
     first, *others = notice.entries
@@ -175,14 +143,14 @@ def engine_died_json(run: Run, at: datetime, reason: str) -> bytes:
 def _line(
     run: Run, kind: NoticeKind, at: datetime, text: str, events: list[dict[str, Any]], count: int
 ) -> bytes:
-    cluster_id = None if run.started is None else run.started.cluster_id
-    notice = NoticeJson(
-        run=run.name,
-        cluster_id=cluster_id,
-        kind=kind,
-        at=utc(at),
-        text=text,
-        count=count,
-        events=events,
-    )
+    notice = {
+        "schema_version": SCHEMA_VERSION,
+        "run": run.name,
+        "cluster_id": None if run.started is None else run.started.cluster_id,
+        "kind": kind,
+        "at": utc(at),
+        "text": text,  # one sentence for people, with control characters escaped
+        "count": count,
+        "events": events,  # as `ktui status RUN --events --json` prints them
+    }
     return msgspec.json.encode(notice) + b"\n"

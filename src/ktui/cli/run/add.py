@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,7 +20,7 @@ from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argumen
 from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
-from ktui.cli.process import AnswerJson, answer_json, end_if_refused, print_answer
+from ktui.cli.process import answer_json, end_if_refused, print_answer
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
@@ -41,7 +41,7 @@ class AddPreview(PlanPreview, frozen=True, kw_only=True):
     joinings: tuple[dict[str, object], ...]
 
 
-def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
+def added_json(extra: CheckedExtraPlan, answer: Mapping[str, object] | None) -> str:
     """Return the findings and the engine's answer, for scripts."""
     return encode(
         {

@@ -94,7 +94,7 @@ def test_the_next_broker_of_the_id_inherits_neither_throttle_nor_cordon(
 def test_the_brokers_id_has_to_be_typed(
     sandbox: BrokerSandbox, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
-    monkeypatch.setattr("ktui.cli.broker.cordon.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.context.terminal.can_ask", lambda: True)
 
     result = sandbox.call("unregister", "5", typing=f"{typed}\n")
 
@@ -110,7 +110,7 @@ def test_a_broker_that_comes_up_during_the_question_is_left_alone(
         sandbox.wait(60.0)
         return True
 
-    monkeypatch.setattr("ktui.cli.broker.cordon.can_ask", asks)
+    monkeypatch.setattr("ktui.cli.context.terminal.can_ask", asks)
 
     result = sandbox.call("unregister", "5", typing="5\n")
 
