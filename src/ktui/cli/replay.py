@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import click
@@ -22,11 +23,11 @@ from ktui.cli.context.terminal import BadInput, need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
-from ktui.cli.rehearse.live import RehearsalEngines, of_twin
+from ktui.cli.rehearse.live import RehearsalEngines
 from ktui.cli.twin.report import ShownTwin
 from ktui.cli.twin.snapshot import twin_notes
+from ktui.cli.watch.demo import set_stage
 from ktui.cluster.clock import Clock, PausableClock
-from ktui.cluster.observer import Observer
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import UnknownRun, find_run
@@ -306,36 +307,27 @@ async def branch_app(
     """Let the runs of a moment go on, on its twin, and make an app for them."""
     clock = ScaledClock(speed, point.at, point.clock_s, fastest=FASTEST_TWIN, real=real)
     cluster = SimulatedCluster(twin.spec, clock)
-    observer = Observer(cluster.reader(), clock)
-    with temporary_folder("ktui-branch-") as folder:
-        state_dir = StateDir(folder)
-        newest = max(point.runs, key=lambda run: run.entries[0].at, default=None)
-        on_stage = LiveRehearsal(_rehearsal(newest, point.at), cluster)
-        engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
+    newest = max(point.runs, key=lambda run: run.entries[0].at, default=None)
+    on_stage = LiveRehearsal(_rehearsal(newest, point.at), cluster)
+    engines = partial(RehearsalEngines, on_stage=on_stage)
+    async with set_stage(cluster, clock, "branch", engines) as stage:
         folders = {
-            run.name: _write_run(state_dir, run, point.at, twin.spec.name, clock)
+            run.name: _write_run(stage.state_dir, run, point.at, twin.spec.name, clock)
             for run in point.runs
         }
-        shown = ShownBranch(point, twin, on_stage, newest, folders, clock)
         app = BranchApp(
-            observer,
-            branch=shown,
+            branch=ShownBranch(point, twin, on_stage, newest, folders, clock),
             before=point.progress,
             name=point.cluster,
-            clock=clock,
             run=None if newest is None else folders[newest.name].path,
             theme=theme,
-            **of_twin(engines, state_dir),
+            **stage.app,
         )
         for run in point.runs:
             then = run.until(point.at)
             if then.complete and not then.ended and then.left is None:  # it had an engine
-                engines.launch(folders[run.name])
-        try:
-            yield app
-        finally:
-            await engines.aclose()
-            await observer.aclose()
+                stage.engines.launch(folders[run.name])
+        yield app
 
 
 def _rehearsal(run: RecordedEntries | None, at: datetime) -> Rehearsal:

@@ -26,9 +26,9 @@ from ktui.cli.alter.change import (
 )
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import BadInput, confirm, print_note, telling_interrupts
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, confirm, print_note, telling_interrupts
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option, slow_option
+from ktui.cli.options.plan import below_min_isr_option, slow_option
 from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
 from ktui.cli.start import command as of_run
@@ -304,7 +304,7 @@ class _Alteration:
             click.echo(_dry_run_json(self._target.cluster.name, self._change, dry_run))
         else:
             click.echo(dry_run_text(self._change, dry_run))
-        sys.exit(BAD_PLAN if dry_run is not None and dry_run.problems else 0)
+        sys.exit(BAD_INPUT if dry_run is not None and dry_run.problems else 0)
 
     def carry_out(self, *, yes: bool) -> None:
         for line in self._change.lines():

@@ -13,7 +13,7 @@ from ktui.cli.broker.status import broker_argument
 from ktui.cli.context.claim import CORDON_CLAIM, OwnerChoice, check_owner, take_over_option
 from ktui.cli.context.cluster import ClusterChoice, ControllerChoice, warn_of_tls
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import UNREAD, BadInput, confirm, telling_interrupts
+from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, confirm, telling_interrupts
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cluster.clock import SystemClock
@@ -212,7 +212,7 @@ def command(
     click.echo(f"broker {broker} is no longer registered")
     if kept is not None:
         click.echo(kept_text(broker, kept))
-        sys.exit(UNREAD)
+        sys.exit(NOT_ALL_DONE)
 
 
 def typed_id(broker: int) -> bool:

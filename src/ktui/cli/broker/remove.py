@@ -18,14 +18,13 @@ from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_la
 from ktui.cli.context.claim import check_owner, claim_request, own_cluster
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
-from ktui.cli.context.terminal import BAD_INPUT, BadInput, can_ask, print_note
+from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, can_ask, print_note
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.command import StartOptions, start_options
-from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean

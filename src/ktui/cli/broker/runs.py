@@ -23,7 +23,7 @@ from ktui.cli.context.cluster import (
     warn_of_tls,
 )
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options
@@ -40,7 +40,7 @@ from ktui.cli.start.command import (
     show_dry_run,
     start_options,
 )
-from ktui.cli.start.follow import EXIT_CODES, NOT_ALL_DONE, Engine, follow
+from ktui.cli.start.follow import EXIT_CODES, Engine, follow
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.broker.removal import RemovalFile

@@ -11,7 +11,7 @@ import click
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.option import Option, add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -177,9 +177,6 @@ def command(
         click.echo(status_text(view, most=None if every else FIRST_TOPICS))
 
 
-NOT_EMPTY = 3
-
-
 @click.command("empty")
 @broker_argument
 @cluster_options
@@ -197,7 +194,7 @@ def empty(broker: int, choice: ClusterChoice, *, exclude: tuple[str, ...], state
     view = asyncio.run(read_view(choice.cluster(), state, broker, fresh=True, exclude=exclude))
     if view.holdings.replicas:
         click.echo(held_line(view))
-        sys.exit(NOT_EMPTY)
+        sys.exit(NOT_ALL_DONE)
     if view.facts.unread:
         raise RunProblem(f"broker {broker} is not known to be empty: {clean(why_unknown(view))}")
     click.echo(clean(f"broker {broker} is {EMPTY if not but_for(view) else but_for(view)}"))

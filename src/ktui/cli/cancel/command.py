@@ -26,7 +26,7 @@ from ktui.cli.context.cluster import (
     read_cluster_id,
 )
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import INTERRUPTED, BadInput, print_note
+from ktui.cli.context.terminal import INTERRUPTED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.options.cluster import cluster_options
@@ -34,7 +34,6 @@ from ktui.cli.options.common import check_on_cluster, check_scope, find_on_broke
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
 from ktui.cli.process import Launch, answer_json, end_if_refused, launch_left_run, print_answer
-from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError

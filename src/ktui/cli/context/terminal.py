@@ -12,11 +12,11 @@ import click
 
 from ktui.cluster.text import clean_lines
 
-FAILED, BAD_INPUT, UNREAD, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes besides 0. UNREAD: what was asked for is done where it can be read, and not known
-elsewhere, since a broker is down.
+FAILED, BAD_INPUT, NOT_ALL_DONE, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes besides 0. BAD_INPUT: nothing was sent, also for a plan with a problem.
 
-Verbs that move partitions use 3 as well: some partitions are not at their target.
+NOT_ALL_DONE: something is not as it was asked for, or is not known where a broker is down: a
+partition is not at its target, a threshold does not hold, a recorded line is missing.
 """
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.terminal import BAD_INPUT, FAILED, UNREAD, can_ask
+from ktui.cli.context.terminal import BAD_INPUT, FAILED, NOT_ALL_DONE, can_ask
 from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import column, table_of
@@ -187,7 +187,7 @@ class ClearResult(msgspec.Struct, frozen=True):
         # a broker is down that may have throttles, which nobody has deleted
         unseen = any(t.down for t in (self.scan.throttles if self.dry_run else self.kept))
         if self.left or self.scan.unread or unseen:
-            return UNREAD
+            return NOT_ALL_DONE
         needed = any(throttle.reason in _USED for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0
 

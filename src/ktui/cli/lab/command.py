@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import need_terminal
+from ktui.cli.context.terminal import BAD_INPUT, FAILED, need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
 from ktui.cli.output.table import ProgressLine
@@ -23,8 +23,6 @@ from ktui.lab.up import LabRequest
 from ktui.lab.up import down as take_down
 from ktui.lab.up import up as bring_up
 from ktui.planning.plan import join_all
-
-_FAILED, _WRONG_INPUT = 1, 2
 
 _dir_option = add_option(
     "--dir D",
@@ -221,7 +219,7 @@ def _errors_as_messages() -> Iterator[None]:
         yield
     except LabError as error:
         click.echo(f"ktui: {error}", err=True)
-        code = _WRONG_INPUT if isinstance(error, WrongInput) else _FAILED
+        code = BAD_INPUT if isinstance(error, WrongInput) else FAILED
         raise SystemExit(code) from None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.option import Grouped, add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, print_note
 from ktui.cli.options.common import parse_amount
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
@@ -57,7 +57,6 @@ allowance_options = Grouped(
     slow_option,
 )
 
-BAD_PLAN = 2
 STANDARD_INPUT = Path("-")
 _SHOWN_AS = Path("<stdin>")
 
@@ -69,7 +68,7 @@ def read_plan_argument(path: Path) -> tuple[str, Plan]:
         plan = read_plan(_source(path))
     except BadPlan as bad:
         click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
-        sys.exit(BAD_PLAN)
+        sys.exit(BAD_INPUT)
     if plan.note:
         print_note(f"{shown}: {plan.note}")
     return clean(str(shown)), plan

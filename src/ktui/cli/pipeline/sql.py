@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options.common import json_option, parse_amount, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
 from ktui.cli.output.table import table
@@ -172,9 +172,6 @@ def _cell(value: Any) -> str:
     return _encode(value).decode().strip('"')
 
 
-LINES_LOST = 3  # the exit code if recorded lines are missing from the tables
-
-
 @click.command("check")
 @lake_option
 @add_option(
@@ -198,7 +195,7 @@ def check_command(*, lake: str | None, master: str | None, state: StateDir, json
     else:
         click.echo(findings_text(findings, place))
     if findings.lost:
-        sys.exit(LINES_LOST)
+        sys.exit(NOT_ALL_DONE)
 
 
 def _checked_by_spark(place: str, master: str | None, state: StateDir) -> Findings:

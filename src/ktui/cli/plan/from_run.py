@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
@@ -24,9 +24,6 @@ from ktui.execution.run.states import State
 from ktui.ops.broker.undo import left_as_is_lines, read_undo_plan
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_count
-
-SOME_LEFT_OUT = 3
-"""The exit code of an undo plan without some of the partitions that the run has changed."""
 
 output_option = common.output_option("File to write the plan to. Default: standard output.")
 
@@ -101,7 +98,7 @@ def undo_command(name: str, choice: ClusterChoice, *, output: Path | None, state
     if not undo.plan.partitions:
         raise RunRefused(f"nothing of run {name} is left to be undone")
     output_plan(undo.plan, output)
-    sys.exit(SOME_LEFT_OUT if undo.left else 0)
+    sys.exit(NOT_ALL_DONE if undo.left else 0)
 
 
 @click.command("remaining")

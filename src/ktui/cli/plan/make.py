@@ -12,10 +12,9 @@ import click
 import msgspec
 
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.plan import (
-    BAD_PLAN,
     allowance_options,
     below_min_isr_option,
     read_plan_argument,
@@ -200,9 +199,6 @@ def _left_in_words(left: Left, amount: Callable[[int], str]) -> str:
     return left_name(left) + (f" (off by {amount(left.amount)})" if of_broker else "")
 
 
-NOT_ALL = 3  # the exit code of a plan that leaves something of the intention undone
-
-
 def _make_plan(
     intent: Intent,
     values: Values,
@@ -251,7 +247,7 @@ def _make_plan(
         start=start_command(wanted.output, run, allowed.used_by(preview.findings), how),
     )
     _write(whole, wanted)
-    sys.exit(NOT_ALL if made.left else 0)
+    sys.exit(NOT_ALL_DONE if made.left else 0)
 
 
 def _make(intent: Intent, values: Values, layout: Layout, wishes: Wishes) -> MadePlan:
@@ -285,7 +281,7 @@ def _write(whole: _Made, wanted: MakeOptions) -> None:
         for line in () if wanted.json else finding_lines(whole.preview):
             print_note(line)
         print_note(f"ktui: {whole.words}: such a plan cannot be started, so none is written")
-        sys.exit(BAD_PLAN)
+        sys.exit(BAD_INPUT)
     if wanted.output is not None or not wanted.json:
         output_plan(whole.made.plan, wanted.output)
     if not wanted.json:
@@ -421,7 +417,7 @@ def check(path: Path, *, json: bool, steps: bool, how: CheckOptions, allowed: Al
     )
     click.echo(encode(preview) if json else report(preview))
     if preview.problems:
-        sys.exit(BAD_PLAN)
+        sys.exit(BAD_INPUT)
 
 
 for verb in (*COMMANDS, remaining_command, rollback_command, undo_command):

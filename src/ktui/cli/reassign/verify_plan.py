@@ -16,14 +16,13 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
 from ktui.cli.output.table import column, table_of
 from ktui.cli.reassign.changes import runs_place
-from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader

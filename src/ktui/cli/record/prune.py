@@ -16,7 +16,7 @@ import msgspec
 from ktui import __version__
 from ktui.cli.context.config import load_config
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import FAILED, BadInput, print_note
+from ktui.cli.context.terminal import FAILED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.pipeline.lake_segments import LakeSegments, lake_in, read_lake
@@ -177,7 +177,6 @@ def _run_of(session: Path) -> RunDir | None:
     return RunDir(session.parents[2]) if of_run else None
 
 
-BEYOND_LIMITS = 3  # the exit code if segments beyond the limits stay, because something needs them
 _REASONS = {
     KeptFor.LIVE: "because a recorder is writing their session",
     KeptFor.RUN: "because their run is not over",
@@ -251,7 +250,7 @@ def command(  # noqa: PLR0913 - an option each
     if pruned.removal.problems:
         sys.exit(FAILED)
     if pruned.choice.beyond_limits:
-        sys.exit(BEYOND_LIMITS)
+        sys.exit(NOT_ALL_DONE)
 
 
 def _folder(place: str) -> Path:

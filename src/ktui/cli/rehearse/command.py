@@ -16,11 +16,11 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import Context
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
-from ktui.cli.context.terminal import BadInput, has_terminal, print_note
+from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, has_terminal, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import given_options, parse_amount, state_dir_option, state_option
-from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
+from ktui.cli.options.plan import allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
     BY,
     START_AT,
@@ -280,7 +280,6 @@ def _of_brokers(limits: Limits) -> Iterator[list[str]]:
         yield words
 
 
-DOES_NOT_HOLD = 3
 USUAL_SPEED = 10.0  # seconds of the twin in a second of the view
 
 
@@ -365,7 +364,7 @@ def command(
         start=start.lines(rehearsed[0].summary.settings),
     )
     click.echo(rehearsal_json(report) if json else rehearsal_text(report))
-    sys.exit(0 if report.holds else DOES_NOT_HOLD)
+    sys.exit(0 if report.holds else NOT_ALL_DONE)
 
 
 def _in_view(speed: float | None, *, headless: bool, json: bool, how: _RehearseOptions) -> bool:
@@ -394,6 +393,6 @@ def _twin(source: _TwinSource, plan: Plan) -> Twin:
 def _end_without_rehearsal(prepared: Prepared) -> NoReturn:
     if prepared.preview.problems:
         print_note("a start would be refused, so nothing was rehearsed")
-        sys.exit(BAD_PLAN)
+        sys.exit(BAD_INPUT)
     print_note("nothing to do")
     sys.exit(0)

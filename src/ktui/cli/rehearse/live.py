@@ -6,20 +6,19 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from ktui.cli.context.config import config_dir, load_config
-from ktui.cli.output.view import read_keymap, show_app, temporary_folder
-from ktui.cli.record.prune import ClusterRecording
+from ktui.cli.context.config import load_config
+from ktui.cli.output.view import show_app
 from ktui.cli.rehearse.command import StartCommand
 from ktui.cli.twin.report import Report, ShownTwin, rehearsal_text
-from ktui.cli.watch.demo import SimulatedEngines
-from ktui.cli.watch.run_verbs import ShellVerbs
+from ktui.cli.watch.demo import SimulatedEngines, set_stage
 from ktui.cluster.clock import PausableClock
-from ktui.cluster.observer import ObservationSource, Observer
+from ktui.cluster.observer import ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.engine import Engine
 from ktui.execution.host.client import RunClient
@@ -38,7 +37,6 @@ from ktui.simulated.clock import ScaledClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.file import FASTEST
 from ktui.tui.app.simulated import RehearsalApp
-from ktui.tui.draw.themes import load_themes
 
 _NOT_BEGUN = "The run has not begun yet."
 
@@ -87,47 +85,17 @@ async def rehearsal_app(
     """Start a rehearsal on the usual twin, and make an app for it; the caller runs the app."""
     rehearsal = live.rehearsal
     cluster = SimulatedCluster(live.twin.cluster(Pace.USUAL), clock)
-    observer = Observer(cluster.reader(), clock)
-    with temporary_folder("ktui-rehearse-") as folder:
-        state_dir = StateDir(folder)
-        on_stage = LiveRehearsal(rehearsal, cluster)
-        engines = RehearsalEngines(cluster, state_dir, clock, on_stage)
-        run = make_run(state_dir, rehearsal.name, rehearsal.first, clock)
-        recorder = None if live.record is None else twin_recorder(live.record, live.twin, clock)
-        recording = None if recorder is None else ClusterRecording(observer, recorder, state_dir)
+    on_stage = LiveRehearsal(rehearsal, cluster)
+    recorder = None if live.record is None else twin_recorder(live.record, live.twin, clock)
+    engines = partial(RehearsalEngines, on_stage=on_stage)
+    async with set_stage(cluster, clock, "rehearse", engines, recorder) as stage:
+        run = make_run(stage.state_dir, rehearsal.name, rehearsal.first, clock)
         shown = ShownRehearsal(live, on_stage, run, recorder)
         app = RehearsalApp(
-            observer,
-            source=recording,
-            recorder=recorder,
-            rehearsal=shown,
-            name=live.twin.name,
-            clock=clock,
-            run=run.path,
-            theme=theme,
-            **of_twin(engines, state_dir),
+            rehearsal=shown, name=live.twin.name, run=run.path, theme=theme, **stage.app
         )
-        engines.launch(run)
-        try:
-            yield app, shown
-        finally:
-            await engines.aclose()
-            if recording is not None:
-                await recording.aclose()
-            await observer.aclose()
-
-
-def of_twin(engines: SimulatedEngines, state_dir: StateDir) -> dict[str, Any]:
-    """Return the arguments that each view of a twin has, whose runs end with it."""
-    return {
-        "pictures": Path(),
-        "themes": load_themes(config_dir() / "themes"),
-        "state_dir": state_dir,
-        "engines": engines,
-        "brokers": engines.brokers,
-        "verbs": ShellVerbs(),
-        "keymap": read_keymap(load_config()),
-    }
+        stage.engines.launch(run)
+        yield app, shown
 
 
 class RehearsalEngines(SimulatedEngines):

@@ -13,10 +13,10 @@ import msgspec
 
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import BadInput, print_note
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
+from ktui.cli.options.plan import allowance_options, read_plan_argument
 from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_report import finding_line, report
@@ -148,7 +148,7 @@ def command(  # noqa: PLR0913 - an option each
     if dry_run:
         preview = previewed(extra, source)
         click.echo(encode(preview) if json else as_text(extra, preview))
-        sys.exit(BAD_PLAN if extra.has_problems else 0)
+        sys.exit(BAD_INPUT if extra.has_problems else 0)
     for finding in extra.preview.findings:
         print_note(finding_line(source, finding))
     if extra.has_problems or extra.idle:
@@ -189,7 +189,7 @@ def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
         click.echo(added_json(extra, None))
     why = f"nothing to do: {join_effects_text(extra.effects)}"
     print_note("the plan was not added" if extra.has_problems else why)
-    sys.exit(BAD_PLAN if extra.has_problems else 0)
+    sys.exit(BAD_INPUT if extra.has_problems else 0)
 
 
 def _add(client: RunClient, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import UNREAD, BadInput, print_note
+from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
 from ktui.cli.options.plan import slow_option
@@ -215,7 +215,7 @@ def _undo(client: RunClient, *, json: bool) -> None:
 
 
 def _leave_behind(client: RunClient, *, json: bool) -> None:
-    """Let a run end without its throttle; end the program with UNREAD if some of it stays."""
+    """Let a run end without its throttle; end the program with NOT_ALL_DONE if some of it stays."""
     run = client.read_live()
     _check_over(run)
     left = run.throttled.changed
@@ -225,7 +225,7 @@ def _leave_behind(client: RunClient, *, json: bool) -> None:
             f"{name_resources(left)} may keep the throttle, which binds again once the broker is "
             "back. To delete it through a controller: ktui doctor --clear-throttles"
         )
-        sys.exit(UNREAD)
+        sys.exit(NOT_ALL_DONE)
 
 
 def _check_over(run: Run) -> None:

@@ -14,11 +14,11 @@ import msgspec
 from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import print_note
+from ktui.cli.context.terminal import BAD_INPUT, print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import with_event_command
-from ktui.cli.options.plan import BAD_PLAN, allowance_options, rate_option, read_plan_argument
+from ktui.cli.options.plan import allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
     RunChoices,
     concurrent_option,
@@ -182,7 +182,7 @@ def show_dry_run(checked: CheckedRun, *, json: bool) -> NoReturn:
     """Print what a run would send, and end the program."""
     dry_run = dry_run_of(checked)
     click.echo(encode(dry_run) if json else dry_run_text(dry_run))
-    sys.exit(BAD_PLAN if dry_run.problems else 0)
+    sys.exit(BAD_INPUT if dry_run.problems else 0)
 
 
 def report_findings(checked: CheckedRun) -> None:
@@ -192,7 +192,7 @@ def report_findings(checked: CheckedRun) -> None:
         print_note(line)
     if preview.problems:
         print_note("nothing was sent")
-        sys.exit(BAD_PLAN)
+        sys.exit(BAD_INPUT)
     if preview.idle:
         print_note("nothing to do")
         sys.exit(0)

@@ -18,7 +18,7 @@ from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.config import load_config
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import FAILED, INTERRUPTED, print_note
+from ktui.cli.context.terminal import FAILED, INTERRUPTED, NOT_ALL_DONE, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.options import common
@@ -47,7 +47,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
 from ktui.quantities import as_count
 
-NOT_ALL_DONE = 3
 EXIT_CODES = {
     RunEnding.ALL_DONE: 0,
     RunEnding.SOME_NOT_DONE: NOT_ALL_DONE,

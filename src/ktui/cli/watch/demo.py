@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
@@ -235,6 +235,50 @@ class SimulatedEngines:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+class Stage(NamedTuple):
+    """What a view of a simulated cluster plays on; it ends with the view."""
+
+    state_dir: StateDir
+    engines: SimulatedEngines
+    app: dict[str, Any]  # the arguments of the view's app
+
+
+@asynccontextmanager
+async def set_stage(
+    cluster: SimulatedCluster,
+    clock: PausableClock,
+    name: str,
+    engines: Callable[[SimulatedCluster, StateDir, PausableClock], SimulatedEngines],
+    recorder: Recorder | None = None,
+) -> AsyncIterator[Stage]:
+    """Make the observer, the engines and the state directory of a view, as long as it is open."""
+    observer = Observer(cluster.reader(), clock)
+    with temporary_folder(f"ktui-{name}-") as folder:
+        state_dir = StateDir(folder)
+        playing = engines(cluster, state_dir, clock)
+        recording = None if recorder is None else ClusterRecording(observer, recorder, state_dir)
+        app = {
+            "observer": observer,
+            "source": recording,
+            "recorder": recorder,
+            "clock": clock,
+            "pictures": Path(),
+            "themes": load_themes(config_dir() / "themes"),
+            "state_dir": state_dir,
+            "engines": playing,
+            "brokers": playing.brokers,
+            "verbs": ShellVerbs(),
+            "keymap": read_keymap(load_config()),
+        }
+        try:
+            yield Stage(state_dir, playing, app)
+        finally:
+            await playing.aclose()
+            if recording is not None:
+                await recording.aclose()
+            await observer.aclose()
+
+
 def _complete(
     _context: click.Context, _argument: click.Parameter, begun: str
 ) -> list[CompletionItem[str]]:
@@ -363,31 +407,21 @@ async def demo_app(
     cluster = SimulatedCluster(spec, clock, seed=playing.seed)
     for due in scenario.faults:
         cluster.schedule(due)
-    observer, ledger = Observer(cluster.reader(), clock), StoryLedger(cluster)
-    with temporary_folder("ktui-demo-") as folder:
-        state_dir = StateDir(folder)
-        engines = SimulatedEngines(cluster, state_dir, clock)
-        recording = None if recorder is None else ClusterRecording(observer, recorder, state_dir)
+    ledger = StoryLedger(cluster)
+    async with set_stage(cluster, clock, "demo", SimulatedEngines, recorder) as stage:
+        how = stage.app | {"pictures": playing.pictures}
+        if playing.tour:
+            how["keymap"] = {}  # it presses the usual keys
         app = DemoApp(
-            observer,
-            source=recording,
-            recorder=recorder,
             story=Story(name, scenario.title, scenario.about, scenario.captions, scenario.tour),
             ledger=ledger,
             twin=BreakableStory(cluster),
             plays_tour=playing.tour,
-            clock=clock,
-            pictures=playing.pictures,
             theme=playing.theme,
-            themes=load_themes(config_dir() / "themes"),
-            state_dir=state_dir,
-            engines=engines,
-            brokers=engines.brokers,
-            verbs=ShellVerbs(),
-            keymap={} if playing.tour else read_keymap(load_config()),  # it presses the usual keys
+            **how,
         )
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
-        plan = asyncio.create_task(execute(scenario, cluster, app, engines))
+        plan = asyncio.create_task(execute(scenario, cluster, app, stage.engines))
         try:
             app.disable_messages(Polled)  # there is no screen yet to draw it on
             starts_s = 0.0 if scenario.plan is None else scenario.plan.start_s
@@ -399,10 +433,6 @@ async def demo_app(
             yield app
         finally:
             plan.cancel()
-            await engines.aclose()
-            if recording is not None:
-                await recording.aclose()
-            await observer.aclose()
             outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
             if isinstance(outcome, Exception):
                 raise outcome
