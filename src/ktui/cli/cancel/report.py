@@ -10,7 +10,7 @@ from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.process import answer_json
-from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.columns import Column
 from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
@@ -173,8 +173,8 @@ def _found_columns(report: ClusterCancel) -> tuple[Column[str], ...]:
     return (
         column("PARTITION", lambda move: str(move.tp)),
         column("BEGUN BY", begun_by),
-        column("FROM", lambda move: _brokers(move.original)),
-        column("TO", lambda move: _brokers(move.target)),
+        column("FROM", lambda move: replica_list_text(move.original) or "-"),
+        column("TO", lambda move: replica_list_text(move.target) or "-"),
         column("NOTE", lambda move: clean(move.refused or move.danger or "")),
     )
 
@@ -221,7 +221,7 @@ def outcome_lines(report: ClusterCancel) -> Iterator[str]:
 _OUTCOMES = (  # of a partition and how its cancel was settled
     column("PARTITION", lambda row: str(row[0])),
     column("OUTCOME", lambda row: row[1].outcome.value),
-    column("REPLICAS", lambda row: _brokers(row[1].replicas)),
+    column("REPLICAS", lambda row: replica_list_text(row[1].replicas) or "-"),
     figures("RF", lambda row: str(len(row[1].replicas) or "-")),
     column("WHY", lambda row: clean(row[1].detail)),
 )
@@ -238,10 +238,6 @@ def _run_lines(run: RunOnCluster) -> Iterator[str]:
             yield f"run {run.name}: {tp}: {settled.outcome.value}: {clean(settled.detail)}"
     if run.answer is not None and (left := len(run.listed) - len(run.settled)):
         yield f"run {run.name}: {left:,} not settled yet. Follow the run: ktui status {run.name}"
-
-
-def _brokers(brokers: Brokers) -> str:
-    return ",".join(map(str, brokers)) or "-"
 
 
 def report_json(cluster: str, report: ClusterCancel) -> dict[str, object]:

@@ -33,6 +33,7 @@ from ktui.planning.check.findings import grant_command
 from ktui.planning.plan import join_all, join_named
 from ktui.planning.throttle_rates import CANARY_PREFIX, is_canary
 from ktui.progress.memory import Health
+from ktui.quantities import as_count
 from ktui.tui.draw.format import as_took
 
 SUPPORTED = tuple(version.rpartition(".")[0] for version in reversed(VERSIONS))
@@ -126,15 +127,15 @@ def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
 def _health(health: Mapping[Health, int]) -> Iterator[DoctorFinding]:
     if offline := health.get(Health.OFFLINE):
         fix = "These partitions have no leader. Bring their brokers back before anything else."
-        yield trouble(f"{_count(offline, 'partition')} offline", fix)
+        yield trouble(f"{as_count(offline, 'partition')} offline", fix)
     if under_min := health.get(Health.UNDER_MIN_ISR):
         fix = "Producers with acks=all fail there until replicas rejoin the ISR."
-        yield trouble(f"{_count(under_min, 'partition')} under min ISR", fix)
+        yield trouble(f"{as_count(under_min, 'partition')} under min ISR", fix)
     if under := health.get(Health.UNDER_REPLICATED):
         fix = "See them with `ktui`, key v. Let them recover before you add replication traffic."
-        yield warning(f"{_count(under, 'partition')} under-replicated", fix)
+        yield warning(f"{as_count(under, 'partition')} under-replicated", fix)
     if not (offline or under_min or under) and (sound := health.get(Health.OK)):
-        what = _count(sound, "partition")
+        what = as_count(sound, "partition")
         yield good(f"all replicas are in sync: {what} checked")
 
 
@@ -164,7 +165,7 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     if moving:
         topics = sorted({tp.topic for tp in moving})
         yield warning(
-            f"{_count(len(moving), 'partition')} being reassigned now, of "
+            f"{as_count(len(moving), 'partition')} being reassigned now, of "
             f"{name_some('topic', topics)}",
             "These moves share the network and disks with yours. If you alter a partition that is "
             "moving, Kafka forgets its original replicas.",
@@ -251,19 +252,15 @@ def judge_mixed_factors(
     for topic, counts in sorted(topics.items())[:SHOWN]:
         usual = max(counts, key=lambda factor: (counts[factor], -factor))
         others = ", ".join(
-            f"{_count(count, 'partition')} with {factor}"
+            f"{as_count(count, 'partition')} with {factor}"
             for factor, count in sorted(counts.items())
             if factor != usual
         )
-        usually = f"{_count(counts[usual], 'partition')} with {usual} replicas"
+        usually = f"{as_count(counts[usual], 'partition')} with {usual} replicas"
         yield DoctorFinding(level, f"topic {topic} has {usually}, and {others}, at rest", fix)
     if len(topics) > SHOWN:
-        more = _count(len(topics) - SHOWN, "more topic")
+        more = as_count(len(topics) - SHOWN, "more topic")
         yield DoctorFinding(level, f"{more} with different numbers of replicas at rest", "")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from ktui.cli.context.option import AS_GIVEN, Grouped, Option, add_option
 from ktui.cli.context.terminal import BadInput
-from ktui.cluster.asking import FRESH_WITHIN_S, FreshMetadata
+from ktui.cluster.asking import FRESH_WITHIN_S, PATIENCE, FreshMetadata
 from ktui.cluster.clock import Clock
 from ktui.cluster.figures import topic_names
 from ktui.cluster.observation import Observation
@@ -145,6 +145,11 @@ poll_interval_option = add_option(
     "Time between two polls; 1 s unless the context sets it.",
     type=click.FloatRange(0.1, 3600),
 )
+
+
+def patience_s(interval_s: float) -> float:
+    """Return how long a poll waits for a slow broker, however short the interval is."""
+    return max(0.5, PATIENCE * interval_s)
 
 
 def parse_amount(option: str, kind: type[Q], text: str) -> Q:

@@ -24,7 +24,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json
 from ktui.cli.output.table import ProgressLine
 from ktui.cli.record.prune import ClusterRecording, given_limits, prune_as_configured
-from ktui.cluster.asking import LONGEST_BACKOFF_S, PATIENCE
+from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
@@ -41,8 +41,6 @@ from ktui.recording.stored import Retention
 
 IDLE_S = 10.0
 """Seconds without a move that count as idle; between two steps of a run, nothing moves briefly."""
-LEAST_PATIENCE_S = 0.5
-"""Wait for a slow broker for at least so many seconds, however short the interval is."""
 
 
 class StopCondition(msgspec.Struct, frozen=True):
@@ -221,7 +219,7 @@ async def record(  # noqa: PLR0913 - an option each
 ) -> int:
     """Record a cluster until the end condition holds, and return the exit code."""
     clock, stop, line = SystemClock(), asyncio.Event(), ProgressLine()
-    patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
+    patience_s = common.patience_s(interval_s)
     report = _print_json if json else lambda recorded: line.show(recorded.line)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

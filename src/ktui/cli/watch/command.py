@@ -34,7 +34,6 @@ from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.record.prune import ClusterRecording, prune_as_configured
 from ktui.cli.twin.report import on_own_loop
 from ktui.cli.watch.run_verbs import ShellVerbs
-from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import ObservationSource, Observer
@@ -179,9 +178,6 @@ def _begun(run: RunDir) -> Started:
     return first.event
 
 
-LEAST_PATIENCE_S = 0.5
-
-
 class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a live view."""
 
@@ -286,8 +282,7 @@ async def _shown(view: LiveView) -> None:
     interval_s = view.poll_interval_s or cluster.context.poll_interval
     async with AsyncExitStack() as stack:
         reader = await stack.enter_async_context(aclosing(cluster.reader()))
-        patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
-        observer = Observer(reader, clock, patience_s=patience_s)
+        observer = Observer(reader, clock, patience_s=common.patience_s(interval_s))
         source: ObservationSource = await stack.enter_async_context(aclosing(observer))
         if view.recorder is not None:
             recording = ClusterRecording(observer, view.recorder, view.state)
