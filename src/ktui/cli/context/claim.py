@@ -116,10 +116,8 @@ def claim_request(
 def own_cluster(request: ClaimRequest, *, keep: bool = True) -> Iterator[None]:
     """Own a cluster before a run is created on it. If that fails, undo a new claim.
 
-    The caller keeps other processes of the state directory from starting meanwhile.
-
-    Args:
-        keep: whether a new claim stays after the block, for the run that was created in it.
+    The caller keeps other processes of the state directory from starting meanwhile. `keep`: a new
+    claim stays after the block, for the run that was created in it.
     """
     newly_claimed = asyncio.run(_claim_newly(request))
     kept = False
@@ -158,8 +156,7 @@ def reading_claim(
 ) -> ClusterClaim:
     """Return a claim that only reads. A state directory without an id does not get one by it.
 
-    Args:
-        over: a reader whose connections the claim shares; the claim is then not to be closed.
+    It shares the connections of `over`, a reader, and is then not to be closed.
     """
     return cluster.claim(_owner(read_id(state) or "", ""), cluster_id, over)
 

@@ -100,11 +100,7 @@ class Cluster(msgspec.Struct, frozen=True):
     def claim(
         self, me: ClusterOwner, cluster_id: str, over: KafkaReader | None = None
     ) -> ClusterClaim:
-        """Return a claim; it connects at its first call.
-
-        Args:
-            over: a reader whose connections a claim that only reads is to share.
-        """
+        """Return a claim; one that only reads shares the connections of `over`, a reader."""
         from ktui.cluster.group_claim import GroupClaim  # noqa: PLC0415 - no light verb needs it
         from ktui.kafka.claim import KafkaGroups  # noqa: PLC0415 - no light verb needs it
 
@@ -237,12 +233,7 @@ class ClusterChoice(NamedTuple):
         return choose_cluster(*self)
 
     def target(self, *, changes: bool = True) -> Target:
-        """Return the cluster with its names. A verb that changes it needs a writable context.
-
-        Raises:
-            BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed
-                has a read-only context.
-        """
+        """Return the cluster with its names. BadInput: it is not to be changed, or not named."""
         chosen = ClusterChoice(*_resolve_names(*self))
         cluster = chosen.cluster()
         if changes and cluster.context.read_only:

@@ -53,11 +53,9 @@ Visible = Callable[[Collection[str] | None], Awaitable[Collection[str]]]
 
 
 async def gather_facts(reader: ClusterReader, visible: Visible) -> DoctorFacts:
-    """Read the whole cluster once.
+    """Read the whole cluster once. ClusterError: not even its brokers can be listed.
 
-    Raises:
-        ClusterError: not even the brokers can be listed. Anything else that cannot be read becomes
-            a sentence in `unread`.
+    Anything else that cannot be read becomes a sentence in `unread`.
     """
     cluster = await reader.describe_cluster()
     unread: list[str] = []

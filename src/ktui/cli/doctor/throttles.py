@@ -308,9 +308,7 @@ async def clear(
     """Remove the throttles that were left behind, print the result, and return the exit code.
 
     With `json` nobody is asked, and with `yes` they go even while something moves or changes.
-
-    Raises:
-        ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
+    ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
     """
     async with cluster.ports() as (reader, writer):
         leftovers = Leftovers(reader, state, SystemClock())

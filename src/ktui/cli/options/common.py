@@ -218,11 +218,7 @@ class Scope(NamedTuple):
     def within(
         self, run: Run, *, ever: bool = False
     ) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
-        """Return its topics and partitions, those on its brokers too.
-
-        Args:
-            ever: whether brokers count that a partition once had to do with.
-        """
+        """Return its topics and partitions, also those on its brokers; `ever`: once on them."""
         check_scope(run, self.topics, self.partitions)
         on_brokers = find_on_brokers(run, self.brokers, ever=ever)
         return self.topics, (*self.partitions, *on_brokers)

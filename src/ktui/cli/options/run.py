@@ -256,11 +256,7 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
         allowed: Allowances,
         source: str = "",
     ) -> NewRun:
-        """Return the run of a plan, with what the context says where no option does.
-
-        Args:
-            source: what findings call the plan; empty for the name of its file.
-        """
+        """Return the run of a plan, with what the context says where no option does."""
         plan, left_out = leave_out_internal(plan) if self.exclude_internal else (plan, ())
         options = with_throttle(self.options, self.throttle, context)
         schedule = self.schedule.applied_to(options.schedule)

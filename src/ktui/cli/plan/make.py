@@ -208,11 +208,7 @@ def _make_plan(
     allowed: Allowances,
     topics_by: str,
 ) -> NoReturn:
-    """Make a plan, write it with its summary, and end the program.
-
-    Args:
-        topics_by: the option or argument that names topics.
-    """
+    """Make a plan, write it with its summary, and end the program; `topics_by` names topics."""
     cluster = how.choice.cluster()
     layout = weighted(cluster.ask(read_layout), wanted)
     wishes = wishes_of(wanted, layout, topics_by)

@@ -238,12 +238,7 @@ def show_run(
 ) -> int:
     """Start an engine, and show its run until the run ends or the view is closed.
 
-    Args:
-        after: the number of the last event that is not printed.
-        on_event: the command that gets the notices; None for that of the run's options.
-
-    Returns:
-        The exit code; 0 for a run that goes on without the view.
+    Returns the exit code; 0 for a run that goes on without the view. The rest is as in `follow`.
     """
     if headless:
         return follow(start, state, json=json, after=after, on_event=on_event)

@@ -316,10 +316,7 @@ class ClusterRehearser:
     ) -> RehearsedPlan:
         """Take a snapshot of the cluster, and rehearse a plan on its twins; nothing is sent.
 
-        Cancelling this ends it.
-
-        Args:
-            new_snapshot: whether to take another snapshot, although the last one is of this plan.
+        Cancelling this ends it. `new_snapshot`: even if the last snapshot is of this plan.
         """
         options = msgspec.structs.replace(wanted.options, record=False)
         if (problem := options.figure_problem(options.throttle.objective)) is not None:

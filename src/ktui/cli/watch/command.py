@@ -155,11 +155,7 @@ class ProcessEngines:
 
     @asynccontextmanager
     async def ports(self) -> AsyncIterator[ClusterPorts]:
-        """Open the ports for a change that is no run's.
-
-        Raises:
-            RunRefused: another state directory owns the cluster; nothing was sent.
-        """
+        """Open the ports for a change that is no run's. RunRefused: others own the cluster."""
         await check_owner(self._cluster, self._state, await self._cluster_id(), CORDON_CLAIM)
         async with aclosing(self._cluster.writer()) as writer:
             yield ClusterPorts(self._reader, writer)

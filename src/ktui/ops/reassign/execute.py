@@ -318,13 +318,9 @@ def cancel_listed(
 ) -> ListedCancels:
     """Cancel the reassignments of partitions, and wait until they are over.
 
-    Each cancel is written to the log of cancels before it is sent.
-
-    Args:
-        unless: the targets on the way to which a partition is left alone.
-
-    Raises:
-        RunProblem: the log cannot be written; nothing is sent that is not in it.
+    Each cancel is written to the log of cancels before it is sent. A partition on the way to its
+    target in `unless` is left alone. RunProblem: the log cannot be written, and nothing is sent
+    that is not in it.
     """
     if not partitions:
         return ListedCancels({})
@@ -355,8 +351,7 @@ def cancel(
 ) -> Collection[SettingKey]:
     """Cancel what is under way; return the settings that were put back with it.
 
-    Args:
-        in_runs: whether runs cancel their own moves: they end their throttles with them.
+    With `in_runs`, runs cancel their own moves, and end their throttles with them.
     """
     if not active:
         place.say(NOTHING_TO_CANCEL)

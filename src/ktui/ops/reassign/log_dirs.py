@@ -82,11 +82,7 @@ async def begin_moves(
 ) -> AsyncIterator[str]:
     """Begin moves, again and again while a broker does not host the replica yet.
 
-    Args:
-        timeout_s: seconds to wait until each has begun; at least one attempt is made.
-
-    Raises:
-        ClusterError: a broker cannot be reached; nothing was sent to it.
+    At least one attempt is made. ClusterError: a broker cannot be reached; nothing was sent to it.
     """
     pending, until_s = dict(wanted), clock.monotonic() + timeout_s
     while True:
@@ -287,12 +283,7 @@ class LogDirThrottle:
             ) from None
 
     async def set(self, ports: ClusterPorts, brokers: Collection[int], rate: int) -> None:
-        """Set the rate of brokers, and remember their own one.
-
-        Raises:
-            RunProblem: the file cannot be written; nothing was sent.
-            ClusterError: nothing was sent.
-        """
+        """Set the rate of brokers, and remember their own. RunProblem, ClusterError: not sent."""
         resources = {broker: broker_resource(broker) for broker in brokers}
         now = await ports.reader.settings(resources.values(), [LOG_DIR_RATE])
         for resource, why in now.failures.items():
@@ -309,11 +300,7 @@ class LogDirThrottle:
         await _alter(ports.writer, dict.fromkeys(brokers, str(rate)))
 
     async def put_back(self, ports: ClusterPorts) -> list[int]:
-        """Put back the rates that are still ours; return their brokers.
-
-        Raises:
-            ClusterError: nothing was sent.
-        """
+        """Put back the rates that are still ours; return their brokers. Raises ClusterError."""
         if not (ours := self.set_on):
             return []
         now = (await ports.reader.settings([*map(broker_resource, ours)], [LOG_DIR_RATE])).settings

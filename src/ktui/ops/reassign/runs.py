@@ -150,11 +150,7 @@ def waits(track: Track) -> bool:
 
 
 def wait_until_left(engine: EngineProcess, limit_s: float) -> None:
-    """Wait until an engine has left its run.
-
-    Raises:
-        RunProblem: it has not left within `limit_s` seconds, or has died; with its own words.
-    """
+    """Wait until an engine has left its run. RunProblem: it has not in time, or has died."""
     if not engine.wait(limit_s):
         raise RunProblem(
             f"the engine of run {engine.run.name} goes on after {limit_s:.0f} s. "
