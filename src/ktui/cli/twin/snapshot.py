@@ -26,12 +26,11 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights import read_insights
 from ktui.planning.plan import Plan
-from ktui.quantities import as_bytes, as_count, as_duration, as_rate
+from ktui.quantities import Seconds, as_bytes, as_count, as_duration, as_rate
 from ktui.simulated.layout import VERSIONS
 from ktui.simulated.scenario.file import RatesFrom, SnapshotRates
 from ktui.simulated.twin import CannotSnapshot, ClusterTwin, Hide, keep, take_twin, twin_text
 from ktui.simulated.twin_parts import rates_of
-from ktui.quantities import Seconds
 
 R = TypeVar("R")
 _MEASURED = "60s"
