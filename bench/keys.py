@@ -8,7 +8,6 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable
 
 from textual.pilot import Pilot
-from textual.widgets import Static
 
 from bench.checks import check_count, check_left_out
 from bench.cockpit import Cockpit, PreparedPolls, cockpit, cpu_to_frame, next_poll, settled
@@ -16,6 +15,7 @@ from bench.recording import moving_polls
 from bench.timing import percentile
 from ktui.cluster.observation import Observation
 from ktui.tui.screens.dashboard.map import PartitionMap
+from ktui.tui.widgets.lines import Lines
 
 ALONE, BESIDE = (150, 60), (200, 60)
 """Terminals with the list alone, and with the detail beside it."""
@@ -65,8 +65,9 @@ async def _cursor_keys(app: Cockpit, pilot: Pilot[None], size: tuple[int, int]) 
         await settled(app, pilot)  # the pane comes in a frame of its own
         taken.append(None if first is None else app.painted_cpu_s - app.pressed_cpu_s)
         if size == BESIDE:
-            title = str(app.watch_screen.query_one("#pane-title", Static).content)
-            check_count(f"pane of {listed.cursor}", str(listed.cursor) in title, expected=True)
+            title = app.watch_screen.query_one("#pane-title", Lines).lines(0)
+            named = str(listed.cursor) in str(title[0])
+            check_count(f"pane of {listed.cursor}", named, expected=True)
     return taken
 
 

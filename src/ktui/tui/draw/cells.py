@@ -184,16 +184,21 @@ def _sampled(slots: Slots, first: int, width: int, cell_s: float) -> list[int]:
     """Return the mark of each cell: of a part of a slot, or of several slots."""
     marks, ratio = slots.marks, cell_s / slots.slot_s
     offset = round(slots.end_s / slots.slot_s, 6) - len(marks)  # of the first slot, in slots
-    found, before = [], math.floor((first - 1) * ratio - offset)
-    for cell in range(first, first + width):
-        start = math.floor(cell * ratio - offset)
-        stop = max(start + 1, math.floor((cell + 1) * ratio - offset))
-        part = marks[max(0, start) : max(0, stop)]
-        if start == before and part and part[0] in MOMENTS:  # it stands in one cell of its slot
+    found = [_NOTHING] * width
+    seen = range(max(first, int(offset / ratio) - 1), first + width)
+    edges = [math.floor(cell * ratio - offset) for cell in range(seen.start - 1, seen.stop + 1)]
+    for cell, before, start, after in zip(seen, edges, edges[1:], edges[2:], strict=False):
+        if start >= len(marks):
+            break
+        stop = after if after > start else start + 1
+        if stop <= 0:
+            continue
+        part = marks[max(0, start) : stop]
+        if start == before and part[0] in MOMENTS:  # it stands in one cell of its slot
             around = (marks[start + 1 : start + 2], marks[max(0, start - 1) : start])
             part = next((each for each in around if each and each[0] not in MOMENTS), b"")
-        before = start
-        found.append(reduce(merge_marks, part) if part else _NOTHING)
+        if part:
+            found[cell - first] = part[0] if len(part) == 1 else reduce(merge_marks, part)
     return found
 
 

@@ -17,9 +17,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Click
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
@@ -39,6 +37,7 @@ from ktui.tui.widgets.bindings import bind, give_ids, hidden, key_names
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import TitledScreen
 from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.lines import LineView
 from ktui.tui.widgets.services import services
 
 SIGNS = ("·", "!", "‼")  # news, warning, trouble: the sign beside the colour
@@ -66,7 +65,7 @@ class Columns(msgspec.Struct, frozen=True):
         return max(10, self.width - self.time - self.subject - 8)
 
 
-class EventList(ScrollView, can_focus=True):
+class EventList(LineView, can_focus=True):
     """Shows events; stays at the newest unless the operator has scrolled up."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -169,7 +168,7 @@ class EventList(ScrollView, can_focus=True):
 
     def _settle(self, dropped_lines: int) -> None:
         self._settling = True
-        self.virtual_size = Size(self._columns.width, len(self._rows))
+        self.fit(self._columns.width, len(self._rows))
         if self.follows:
             self._cursor = self._last_line
             self._scroll_to_line(self.max_scroll_y)

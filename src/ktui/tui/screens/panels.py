@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
 from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.widget import Widget
 from textual.widgets import Static
@@ -27,7 +26,7 @@ from ktui.tui.screens.events import EventList
 from ktui.tui.screens.watch.list import PartitionPane
 from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.frame import panel_rule
-from ktui.tui.widgets.lines import set_text
+from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import services
 
 PARTITION, BROKERS, EVENTS, SENT = "partition", "brokers", "events", "sent"
@@ -110,7 +109,7 @@ class SentPanel(Vertical):
     def compose(self) -> ComposeResult:
         yield Static(id="sent-rule", classes="rule", markup=False)
         with VerticalScroll():
-            yield Static(id="sent-lines", markup=False)
+            yield Lines()
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).anchor()  # at the newest, until the operator scrolls
@@ -129,7 +128,7 @@ class SentPanel(Vertical):
         lines = [] if sent is None else sent_lines(sent.newest)
         lines = lines or [[Piece("nothing yet", "dim")]]
         drawn = [content(cut_pieces(faded(line) if stale else line, width)) for line in lines]
-        set_text(self.query_one("#sent-lines", Static), Content("\n").join(drawn))
+        self.query_one(Lines).show(drawn)
 
 
 class Panels(PartitionPane):
@@ -161,7 +160,7 @@ class Panels(PartitionPane):
     def __init__(self) -> None:
         super().__init__()
         self.choices = PanelChoices()
-        self._first = PARTITION
+        self._first, self._lines = PARTITION, 0
         self._detail = DetailPane()
 
     def compose(self) -> ComposeResult:
@@ -205,17 +204,21 @@ class Panels(PartitionPane):
         if self.query_one(SentPanel).display:
             self.query_one(SentPanel).draw()
 
-    @on(Resize)
+    def give(self, lines: int) -> None:
+        self._lines = lines
+        self.share()
+
     def share(self) -> None:
         """Share the lines that all panels have; brokers and runs come and go."""
         last, choices = services(self).progress.last, self.choices
         brokers = 0 if last is None else len(last.brokers)
         if services(self).attached is None:
             choices = choices.hiding(SENT)
-        heights = panel_heights(self.size.height, brokers, choices, self._first)
+        heights = panel_heights(self._lines, brokers, choices, self._first)
         for name, panel in self._by_name.items():
             panel.set_class(name in choices.hidden or not heights.get(_row(name)), "-away")
         self.query_one(EventsPanel).set_class(BROKERS not in choices.hidden, "-beside")
+        self.styles.height = self._lines
         self._detail.styles.height = heights.get(PARTITION, 0)
         self.query_one("#below").styles.height = heights.get(BROKERS, 0)
         self.query_one(SentPanel).styles.height = heights.get(SENT, 0)

@@ -19,7 +19,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.bindings import key_names
-from ktui.tui.widgets.lines import ChangingText
+from ktui.tui.widgets.lines import DrawnLines
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 
@@ -55,7 +55,7 @@ class HeaderPart(msgspec.Struct, frozen=True):
     """Whether its last words are a name, which is cut before any other part is left out."""
 
 
-class StatusHeader(ChangingText):
+class StatusHeader(DrawnLines):
     """Draws the status of the cluster, and what is wrong.
 
     The second line shows trouble, and with sums also what moves and the run that has ended. Without
@@ -90,12 +90,12 @@ class StatusHeader(ChangingText):
             self._status = status
             wrong = status is not None and bool(troubles(status))
             self.set_class(self._with_sums or wrong, "-two-lines")
-            self.refresh_changed()
+            self.redraw()
 
-    def render(self) -> Content:
-        status, width = self._status, self.size.width
+    def lines(self, width: int) -> list[Content]:
+        status = self._status
         if status is None:
-            return Content("")
+            return []
         first = content(
             line(
                 [*_who(status, services(self).trail_to(self.screen)), *_cluster(status)],
@@ -104,9 +104,9 @@ class StatusHeader(ChangingText):
             )
         )
         if not self.has_class("-two-lines"):
-            return first
+            return [first]
         second = _second(status, width, key_names(self.screen), with_sums=self._with_sums)
-        return Content("\n").join([first, content(second)])
+        return Content("\n").join([first, content(second)]).split()
 
 
 def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Piece]:

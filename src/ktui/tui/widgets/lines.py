@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.style import Style as VisualStyle
 from textual.visual import Visual
 from textual.widget import Widget
 from textual.widgets import Static
@@ -64,53 +68,8 @@ def changed_parts(before: Strip, after: Strip, y: int) -> list[Region]:
     return [*parts, Region(start, y, end - start, 1)] if start >= 0 else parts
 
 
-def refresh_changed(widget: Widget, before: Sequence[Strip], now: Sequence[Strip]) -> None:
-    """Have the parts of a widget's lines written again that differ; both have as many lines."""
-    for y, (was, strip) in enumerate(zip(before, now, strict=True)):
-        if was is not strip and (parts := changed_parts(was, strip, y)):
-            widget.refresh(*parts)
-
-
 def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
     return [(character, style) for text, style, _ in strip for character in text]
-
-
-class ChangingText(Widget):
-    """A text by `render`; `refresh_changed` writes again only the cells that have changed."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name for it
-        super().__init__(id=id, classes=classes)
-        self._written: list[Strip] = []
-
-    def render(self) -> Content:
-        raise NotImplementedError
-
-    def refresh_changed(self) -> None:
-        before, width = self._written, self.size.width
-        self._written = Visual.to_strips(self, self.render(), width, None, self.visual_style)
-        if len(before) != len(self._written):
-            self.refresh()
-        else:
-            refresh_changed(self, before, self._written)
-
-
-class TextLine(ChangingText):
-    """One line of text."""
-
-    DEFAULT_CSS = "TextLine { height: 1; }"
-    _text = Content("")
-
-    def show(self, text: Content) -> None:
-        self._text = text
-        self.refresh_changed()
-
-    def render(self) -> Content:
-        return self._text
-
-
-_NOT_DRAWN = -1
 
 
 class _Drawn(NamedTuple):
@@ -123,38 +82,61 @@ class _Drawn(NamedTuple):
         return self.line.plain == line.plain and self.line.spans == line.spans
 
 
-class Lines(Widget):
-    """As high as its lines; a `Static` with the same text draws all of them for each change."""
+@lru_cache(4_096)
+def _style_at(style: VisualStyle, x: int) -> Style:
+    """Tell a stretch of text from those beside it, so that a screenshot places it exactly."""
+    return style.rich_style_with_offset(x, 0)
+
+
+class DrawnLines(Widget):
+    """As high as its lines. Only lines that change are drawn, and only cells that do are written.
+
+    A `Static` with the same text draws all of them for each change.
+    """
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = "Lines { height: auto; }"
+    DEFAULT_CSS = "DrawnLines { height: auto; }"
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name for it
-        super().__init__(id=id)
-        self._lines: Sequence[Content] = ()
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name for it
+        super().__init__(id=id, classes=classes)
         self._drawn: list[_Drawn] = []
         self._strips: list[Strip] = []
-        self._width = _NOT_DRAWN
+        self._width = -1
 
-    def show(self, lines: Sequence[Content]) -> None:
-        self._lines, before = lines, self._strips
+    def lines(self, width: int) -> Sequence[Content]:
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        before = self._strips
         self._draw(self.size.width)
         if len(before) != len(self._strips):
             self.refresh(layout=True)
-        else:
-            refresh_changed(self, before, self._strips)
+            return
+        for y, (was, strip) in enumerate(zip(before, self._strips, strict=True)):
+            if was is not strip and (parts := changed_parts(was, strip, y)):
+                self.refresh(*parts)
 
     def _draw(self, width: int) -> None:
         known = self._drawn if width == self._width else []
-        pairs = itertools.zip_longest(self._lines, known[: len(self._lines)])
+        pairs = itertools.zip_longest(lines := self.lines(width), known[: len(lines)])
         self._drawn = [
             drawn
             if drawn is not None and drawn.shows(line)
-            else _Drawn(line, Visual.to_strips(self, line, width, None, self.visual_style))
+            else _Drawn(line, self._strips_of(line, width))
             for line, drawn in pairs
         ]
         self._width = width
         self._strips = [strip for drawn in self._drawn for strip in drawn.strips]
+
+    def _strips_of(self, line: Content, width: int) -> list[Strip]:
+        """Draw a line as Textual does, which however makes all styles anew."""
+        if line.cell_length > width or "\n" in line.plain or "\t" in line.plain:
+            return Visual.to_strips(self, line, width, None, self.visual_style)
+        base, segments, x = self.visual_style, [], 0
+        for text, style in line.render(base, end="", parse_style=self._get_style):
+            segments.append(Segment(text, _style_at(base + style, x)))
+            x += len(text)
+        return [Strip(segments, line.cell_length)]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport
@@ -171,7 +153,29 @@ class Lines(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._width = _NOT_DRAWN
+        self._width = -1
+
+
+class Lines(DrawnLines):
+    """Lines that were given to it."""
+
+    _given: Sequence[Content] = ()
+
+    def show(self, lines: Sequence[Content]) -> None:
+        self._given = lines
+        self.redraw()
+
+    def lines(self, width: int) -> Sequence[Content]:
+        del width
+        return self._given
+
+
+class LineView(ScrollView):
+    """Draws its lines itself; their number changes no layout, as Textual's `virtual_size` does."""
+
+    def fit(self, width: int, lines: int) -> None:
+        self.set_reactive(Widget.virtual_size, Size(width, lines))
+        self._scroll_update(self.virtual_size)
 
 
 _GAP = 3

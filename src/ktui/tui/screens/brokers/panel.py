@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 
 from textual import on
@@ -83,17 +83,19 @@ def broker_lines(views: Collection[BrokerView], width: int, height: int) -> list
     ordered = sorted(shown, key=lambda view: view.id)
     minutes = next((view.past.minutes for view in ordered), 1)
 
-    def lines(columns: Collection[RowColumn]) -> list[list[Piece]]:
-        return [[_INDENT, *line] for line in table_lines(columns, ordered)]
-
-    def fit(columns: Collection[RowColumn]) -> bool:
-        return pieces_width(lines(columns)[0]) <= width
-
     wanted = [
         each for each in _columns(minutes, roomy=width >= _ROOMY) if any(map(each.has, views))
     ]
-    columns = leave_out(wanted, fit)
-    drawn = [cut_pieces(line, width) for line in lines(columns)]
+    blocks = {column: table_lines([column], ordered) for column in wanted}
+
+    def lines(columns: Collection[RowColumn]) -> Iterator[list[Piece]]:
+        for parts in zip(*(blocks[column] for column in columns), strict=True):
+            yield [_INDENT, *(piece for part in parts for piece in (*part, _INDENT))][:-1]
+
+    def fit(columns: Collection[RowColumn]) -> bool:
+        return pieces_width(next(lines(columns))) <= width
+
+    drawn = [cut_pieces(line, width) for line in lines(leave_out(wanted, fit))]
     left = len(views) - len(shown)
     return [*drawn, [Piece(f"  … and {left:,} more (b)", "dim")]] if left else drawn
 

@@ -11,9 +11,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
 from textual.events import Click, Resize
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ktui.cluster.partition import TopicPartition
@@ -31,6 +30,7 @@ from ktui.tui.screens.dashboard.model import (
 )
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
+from ktui.tui.widgets.lines import LineView
 from ktui.tui.widgets.services import OffLoop
 
 _LABEL_SHARE, _LEAST_LABEL, _MOST_LABEL = 5, 10, 30
@@ -50,7 +50,7 @@ class MapChange(NamedTuple):
         return later._replace(touched=self.touched | later.touched)
 
 
-class PartitionMap(ScrollView, can_focus=True):
+class PartitionMap(LineView, can_focus=True):
     """Draws a `MapModel`; only lines that changed are drawn again."""
 
     DEFAULT_CSS = "PartitionMap { background: $background; scrollbar-size: 1 1; }"
@@ -162,7 +162,7 @@ class PartitionMap(ScrollView, can_focus=True):
         else:
             tp = kept or model.next_trouble(0, 0)
             place = None if tp is None else model.place_of(tp)
-        self.virtual_size = Size(self.size.width, model.height)
+        self.fit(self.size.width, model.height)
         self._go(*(place or (1, 0)))
         self._forget()
 

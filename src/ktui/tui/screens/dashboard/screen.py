@@ -192,7 +192,7 @@ class DashboardScreen(Screen[None]):
         room = Size(self.size.width, height)
         views = views_now(app).values()
         lines = summary_lines(app.progress.flows, views, room, stale=stale)
-        self.query_one(Lines).show(lines)
+        self.query_one("#dashboard-summary", Lines).show(lines)
 
     @on(PartitionMap.Walked)
     def _draw_cell(self) -> None:

@@ -38,7 +38,7 @@ from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids, hidden
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.frame import panel_rule
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.lines import Lines, TextLine, set_text
+from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import Services, services
 
 _EXPLAINED = {
@@ -247,7 +247,7 @@ class DetailPane(PartitionPane):
         self._detail: PartitionDetail | None = None
 
     def compose(self) -> ComposeResult:
-        yield TextLine(id="pane-title")
+        yield Lines(id="pane-title")
         with VerticalScroll():
             yield Lines(id="pane-body")
 
@@ -279,8 +279,9 @@ class DetailPane(PartitionPane):
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height, compact=True)
         rule = panel_rule(self, 1, (faded(title) if stale else title) or [Piece("partition")])
-        self.query_one(TextLine).show(rule)
-        self.query_one(Lines).show([as_current(line, stale=stale) for line in lines])
+        self.query_one("#pane-title", Lines).show([rule])
+        body = [as_current(line, stale=stale) for line in lines]
+        self.query_one("#pane-body", Lines).show(body)
 
 
 class DetailScreen(Screen[None]):
@@ -371,7 +372,7 @@ class DetailScreen(Screen[None]):
         self._detail = PartitionDetail(services(self), tp)
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self.show_progress()
-        self.query_one(StatusHeader).refresh()
+        self.query_one(StatusHeader).redraw()
         self.refresh_bindings()
 
     def action_back(self) -> None:

@@ -9,9 +9,8 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ktui.cluster.observer import NO_INTEREST, Interest
@@ -33,14 +32,14 @@ from ktui.tui.screens.watch.rule import time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.lines import changed_parts
+from ktui.tui.widgets.lines import LineView, changed_parts
 from ktui.tui.widgets.services import OffLoop, services
 
 ZOOMS = (None, 600.0, 60.0)
 """The seconds that timelines reach back: to the first move, or so many."""
 
 
-class PartitionList(ScrollView, can_focus=True):
+class PartitionList(LineView, can_focus=True):
     """Shows one row per partition, with a cursor that is anchored to its partition.
 
     Until the operator moves the cursor, it marks the first row, and trouble comes to the top by
@@ -338,8 +337,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _fit_scrollbar(self) -> None:
-        """While all lines fit, their number changes no layout."""
-        self.virtual_size = Size(0, max(self.lines, self.size.height))
+        self.fit(0, self.lines)
 
     def _find_below(self) -> None:
         before, tp = self._below, self.cursor
@@ -431,7 +429,6 @@ class PartitionList(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._fit_scrollbar()
         self._lay_out()
-        self._forget_drawn()
         self._scroll_to_cursor()
 
     def action_move(self, rows: int) -> None:
@@ -557,6 +554,9 @@ class PartitionPane(Vertical):
     def more_lines(self) -> int | None:
         """The lines that the operator has given to it beyond its share; None to show nothing."""
         return None
+
+    def give(self, lines: int) -> None:
+        """Make it so high."""
 
     def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
         """Show a partition as of the last poll, drawn `again` even if it is the same one."""

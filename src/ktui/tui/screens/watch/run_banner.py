@@ -26,7 +26,7 @@ from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.bindings import key_names
 from ktui.tui.widgets.header import HeaderPart, line, part
-from ktui.tui.widgets.lines import ChangingText
+from ktui.tui.widgets.lines import DrawnLines
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import held_up, own_stalls
 
@@ -125,7 +125,7 @@ class ShownAbove(NamedTuple):
 _NOTHING_ABOVE = ShownAbove()
 
 
-class RunBanner(ChangingText):
+class RunBanner(DrawnLines):
     """Draws a `RunStatus`, and names the other runs; takes no room while there is none."""
 
     DEFAULT_CSS = """
@@ -152,15 +152,12 @@ class RunBanner(ChangingText):
             shown = status is not None and not _is_chip(status)
             self.set_class(shown, "-shown")
             self.set_class(bool(others), "-others")
-            self.refresh_changed()
+            self.redraw()
 
-    def render(self) -> Content:
-        if self._status is None:
-            return Content("")
-        width = self.size.width
+    def lines(self, width: int) -> list[Content]:
         seen = services(self).cluster_status()
-        if seen is None:
-            return Content("")
+        if self._status is None or seen is None:
+            return []
         lines = []
         if not _is_chip(self._status):
             lines = [first_line(self._status, seen.now, width, self._above)]
@@ -168,7 +165,8 @@ class RunBanner(ChangingText):
         if self._others:
             key = key_names(self.screen).get("next_run", "")
             lines.append(others_line(self._others, key, width))
-        return Content("\n").join(content(faded(each) if self._stale else each) for each in lines)
+        drawn = (content(faded(each) if self._stale else each) for each in lines)
+        return Content("\n").join(drawn).split()
 
 
 def _is_chip(status: RunStatus) -> bool:

@@ -60,6 +60,7 @@ _ABOVE_ROWS = 2  # the rule and the headings
 _PANELS_FROM = 26  # lines for list and panels from which on there are any; 80x24 is the list's
 _LEAST_PANELS, _LEAST_LIST = 6, 6
 _PANELS = 1 / 3  # the part of these lines that panels have at least, so that they do not jump
+_CALM_S = 20.0  # seconds for which they take no lines that rows need from time to time
 
 
 class WatchScreen(Screen[None]):
@@ -122,6 +123,7 @@ class WatchScreen(Screen[None]):
         self._touched: set[TopicPartition] = set()
         self._frozen: Progress | None = None
         self._frozen_s = 0.0
+        self._panels, self._grown_s, self._calm_until_s = 0, -math.inf, 0.0
         self.when_quiet: tuple[str, ...] = ()
         self.when_never_polled = ""
 
@@ -239,7 +241,7 @@ class WatchScreen(Screen[None]):
 
     @on(Resize)
     def _split(self) -> None:
-        self._share_lines()
+        self._share_lines(at_once=True)
         self.call_after_refresh(self._draw_resized)
 
     def _draw_resized(self) -> None:
@@ -255,7 +257,7 @@ class WatchScreen(Screen[None]):
             height - _ABOVE_ROWS - 1 - (0 if panels is None else round(_PANELS * height) + panels)
         )
 
-    def _share_lines(self) -> None:
+    def _share_lines(self, *, at_once: bool = False) -> None:
         """Give the panels the lines without rows, and always at least their share."""
         height = self.query_one("#split").size.height
         free = height - self.partition_list.lines - _ABOVE_ROWS
@@ -264,11 +266,23 @@ class WatchScreen(Screen[None]):
         self._pane.display = shown
         if more is not None and shown:
             panels = max(free, round(_PANELS * height)) + more
-            self._pane.styles.height = min(max(_LEAST_PANELS, panels), height - _LEAST_LIST)
+            self._give(min(max(_LEAST_PANELS, panels), height - _LEAST_LIST), at_once=at_once)
+
+    def _give(self, lines: int, *, at_once: bool) -> None:
+        """Make the panels so high, but for a while no higher where rows have just come back."""
+        now_s, before = self.clock.monotonic(), self._panels
+        if before < lines and now_s < self._calm_until_s and not at_once:
+            return
+        if 0 < before < lines:
+            self._grown_s = now_s
+        elif lines < before and now_s - self._grown_s < _CALM_S:
+            self._calm_until_s = now_s + _CALM_S
+        self._panels = lines
+        self._pane.give(lines)
 
     @on(PartitionPane.Chosen)
     def _share_as_chosen(self) -> None:
-        self._share_lines()
+        self._share_lines(at_once=True)
         self.call_after_refresh(self._draw_pane)
 
     @on(PartitionPane.Left)
