@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ktui.cluster.kafka_error import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
@@ -56,55 +57,37 @@ def decide(
     before: Registration, wish: RequestedChange, context: DecisionContext
 ) -> Registration | None:
     """Return the partition's next record; None if nothing changes."""
-    assignment = _completed(_assignment(before, wish), context.rules)
-    offline = _offline(before, wish, assignment)
+    now = _completed(_requested(before, wish), context.rules)
+    offline = _offline(before, wish, now)
     context = _except(offline, context)
-    elr = _eligible(before, wish, assignment.isr, context)
-    leader, isr, elr, elected = _with_leader(before, wish.election, assignment, elr, context)
-    removed = not set(before.replicas) <= set(assignment.replicas)
-    after = Registration(
-        replicas=assignment.replicas,
+    elr = _eligible(before, wish, now.isr, context)
+    leader, isr, elr, elected = _with_leader(before, wish.election, now, elr, context)
+    removed = not set(before.replicas) <= set(now.replicas)
+    after = replace(
+        now,
         isr=isr,
         leader=leader,
         leader_epoch=before.leader_epoch + (elected or removed),
-        partition_epoch=before.partition_epoch,
-        adding=assignment.adding,
-        removing=assignment.removing,
         elr=elr,
         last_known_leader=_last_known(before, leader, context),
         offline=offline,
     )
-    if after == before:
-        return None
-    return msgspec.structs.replace(after, partition_epoch=before.partition_epoch + 1)
+    return None if after == before else replace(after, partition_epoch=before.partition_epoch + 1)
 
 
 def _except(offline: Brokers, context: DecisionContext) -> DecisionContext:
     if not offline:
         return context
     may_lead = context.may_lead
-    return msgspec.structs.replace(
-        context, may_lead=lambda broker: broker not in offline and may_lead(broker)
-    )
+    return replace(context, may_lead=lambda broker: broker not in offline and may_lead(broker))
 
 
-class _Assignment(msgspec.Struct, frozen=True, gc=False):
-    replicas: Brokers
-    isr: Brokers
-    adding: Brokers
-    removing: Brokers
+def _requested(before: Registration, wish: RequestedChange) -> Registration:
+    asked = {name: getattr(wish, name) for name in ("replicas", "isr", "adding", "removing")}
+    return replace(before, **{name: each for name, each in asked.items() if each is not None})
 
 
-def _assignment(before: Registration, wish: RequestedChange) -> _Assignment:
-    return _Assignment(
-        before.replicas if wish.replicas is None else wish.replicas,
-        before.isr if wish.isr is None else wish.isr,
-        before.adding if wish.adding is None else wish.adding,
-        before.removing if wish.removing is None else wish.removing,
-    )
-
-
-def _completed(now: _Assignment, rules: VersionRules) -> _Assignment:
+def _completed(now: Registration, rules: VersionRules) -> Registration:
     """Complete the reassignment if its replicas are in the ISR, whatever min.insync.replicas."""
     if not (now.adding or now.removing):
         return now
@@ -114,10 +97,10 @@ def _completed(now: _Assignment, rules: VersionRules) -> _Assignment:
         return now
     if not _awaited(now, replicas, rules) <= set(isr):
         return now
-    return _Assignment(replicas, isr, (), ())
+    return replace(now, replicas=replicas, isr=isr, adding=(), removing=())
 
 
-def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]:
+def _awaited(now: Registration, target: Brokers, rules: VersionRules) -> set[int]:
     """Return the replicas that must be in the ISR before the reassignment completes.
 
     From 4.3 on this includes an adding replica that is also being removed, and never gets there.
@@ -128,7 +111,7 @@ def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]
     return {*now.adding, *target} if shrinks else set(now.adding)
 
 
-def _offline(before: Registration, wish: RequestedChange, now: _Assignment) -> Brokers:
+def _offline(before: Registration, wish: RequestedChange, now: Registration) -> Brokers:
     if wish.failed is None and not before.offline:
         return ()
     return tuple(b for b in now.replicas if b in before.offline or b == wish.failed)
@@ -145,7 +128,7 @@ def _eligible(
 
 
 def _with_leader(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
+    before: Registration, kind: Election, now: Registration, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, Brokers, Brokers, bool]:
     leader, unclean = _elect(before, kind, now, elr, context)
     elected = leader != before.leader
@@ -158,7 +141,7 @@ def _with_leader(
 
 
 def _elect(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
+    before: Registration, kind: Election, now: Registration, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, bool]:
     eligible = now.isr or elr
     current = () if before.leader is None else (before.leader,)
