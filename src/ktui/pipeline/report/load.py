@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -64,8 +62,7 @@ _BINS_MS = (*(1_000 * s for s in _SECONDS), *(MINUTE_MS * m for m in _MINUTES))
 _MOST_BINS = 90
 _NEAR_MS = 60_000  # readings of a log end that are further apart say nothing about a rate
 
-_Key = tuple[int, int]
-_GROWN = """
+_INFLOW = """
 WITH seen AS (
     SELECT hash(topic, partition, topic_id) AS p, t, log_start, adding, ends,
         len(adding) + len(removing) > 0 AS is_listed,
@@ -95,26 +92,29 @@ WITH seen AS (
     WHERE is_adding AND last.is_adding AND "end" > last.upto AND message_bytes IS NOT NULL
         AND (log_start IS NULL OR last.upto >= log_start)
         AND read_t - last.read_t BETWEEN 1 AND $near
+), grown AS (
+    SELECT broker, bin,
+        sum(bytes * (least(ended, bin + $bins) - greatest(began, bin)) / (ended - began)) AS bytes
+    FROM (
+        SELECT *, unnest(range(began - began % $bins, ended, $bins)) AS bin
+        FROM copies
+        WHERE len([g FOR g IN $gaps::BIGINT[][] IF g[1] < ended AND began < g[2]]) = 0
+    )
+    GROUP BY broker, bin
+), throttled AS (
+    SELECT rate.broker, t - t % $bins AS bin, max(rate.follower) AS rate
+    FROM (SELECT t, unnest(rates) AS rate FROM throttles)
+    WHERE rate.follower IS NOT NULL
+    GROUP BY ALL
 )
-SELECT broker, bin,
-    sum(bytes * (least(ended, bin + $bins) - greatest(began, bin)) / (ended - began)) AS value
-FROM (
-    SELECT *, unnest(range(began - began % $bins, ended, $bins)) AS bin
-    FROM copies
-    WHERE len([g FOR g IN $gaps::BIGINT[][] IF g[1] < ended AND began < g[2]]) = 0
-)
-GROUP BY broker, bin
+SELECT broker, bin AS minute, grown.bytes AS bytes_in, throttled.rate AS follower_throttle
+FROM grown FULL JOIN throttled USING (broker, bin)
+ORDER BY bin, broker
 """
 _GROWN_FROM = (
     "topic", "partition", "topic_id", "t", "leader", "log_start", "adding", "removing", "ends",
     "sizes",
 )  # fmt: skip
-_THROTTLED = """
-SELECT rate.broker, t - t % $bins AS bin, max(rate.follower) AS value
-FROM (SELECT t, unnest(rates) AS rate FROM samples)
-WHERE rate.follower IS NOT NULL
-GROUP BY ALL
-"""
 
 
 def bin_ms(length_ms: int) -> int:
@@ -138,13 +138,18 @@ def inflow(
 
 def merged(minutes: Iterable[InflowRecord], bins: int) -> list[InflowRecord]:
     """Sum up minutes by bins of this length, in ms."""
-    copied: defaultdict[_Key, float] = defaultdict(float)
-    throttles: dict[_Key, int] = {}
-    for minute in minutes:
-        key = (minute.broker, minute.began - minute.began % bins)
-        copied[key] += minute.bytes_in or 0
-        _keep_highest(throttles, key, minute.follower_throttle)
-    return _rows(copied, throttles)
+    of = by_key(minutes, lambda minute: (minute.began - minute.began % bins, minute.broker))
+    return [
+        InflowRecord(
+            broker=broker,
+            began=began,
+            bytes_in=sum(one.bytes_in or 0 for one in some),
+            follower_throttle=max(
+                (each for one in some if (each := one.follower_throttle) is not None), default=None
+            ),
+        )
+        for (began, broker), some in sorted(of.items())
+    ]
 
 
 def binned(
@@ -152,36 +157,12 @@ def binned(
 ) -> list[InflowRecord]:
     """Sum up the growth of replicas being added, by bins in ms; none is spread over gaps."""
 
-    def read(columns: Sequence[str]) -> pa.RecordBatchReader:
+    def read(*columns: str) -> pa.RecordBatchReader:
         return samples.scanner(columns=[*columns], filter=where).to_reader()
 
-    grown = {"bins": bins, "near": _NEAR_MS, "gaps": [[*gap] for gap in gaps]}
-    return _rows(
-        _by_key(read(_GROWN_FROM), _GROWN, grown),
-        _by_key(read(("t", "rates")), _THROTTLED, {"bins": bins}),
-    )
-
-
-def _by_key(samples: pa.RecordBatchReader, sql: str, of: Mapping[str, Any]) -> dict[_Key, Any]:
-    found = queried({"samples": samples}, sql, of)
-    return {(each["broker"], each["bin"]): each["value"] for each in found}
-
-
-def _keep_highest(throttles: dict[_Key, int], key: _Key, rate: int | None) -> None:
-    if rate is not None:
-        throttles[key] = max(rate, throttles.get(key, 0))
-
-
-def _rows(copied: Mapping[_Key, float], throttles: Mapping[_Key, int]) -> list[InflowRecord]:
-    return [
-        InflowRecord(
-            broker=broker,
-            began=began,
-            bytes_in=copied.get((broker, began)),
-            follower_throttle=throttles.get((broker, began)),
-        )
-        for broker, began in sorted({*copied, *throttles}, key=lambda key: (key[1], key[0]))
-    ]
+    sources = {"samples": read(*_GROWN_FROM), "throttles": read("t", "rates")}
+    asked = {"bins": bins, "near": _NEAR_MS, "gaps": [[*gap] for gap in gaps]}
+    return msgspec.convert([*queried(sources, _INFLOW, asked)], list[InflowRecord])
 
 
 _COPIES = pa.schema(
