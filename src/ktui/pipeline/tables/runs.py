@@ -322,26 +322,14 @@ class RunStory:
 
 
 def _partitions_of(event: events.AnyRunEvent) -> Sequence[TopicPartition]:
-    match event:
-        case events.CancelAsked() | events.Joined():
-            return event.partitions
-        case (
-            events.StepBegun()
-            | events.Elect()
-            | events.Cancel()
-            | events.Answered()
-            | events.StepOver()
-            | events.StateEntered()
-            | events.UrgencyChanged()
-            | events.Replanned()
-        ) as one:
-            return (one.tp,)
-        case _:
-            return ()
+    if isinstance(event, events.CancelAsked | events.Joined):
+        return event.partitions
+    tp = getattr(event, "tp", None)
+    return () if tp is None else (tp,)
 
 
 FOLDS = struct_of(column("cluster_id", TEXT), column("run_id", TEXT), *columns_of(RunFacts))
-"""The rows of `run_folds`: a `run_story.RunFacts` per run, with its cluster and run id."""
+"""The rows of `run_folds`: a `RunFacts` per run, with its cluster and run id."""
 
 _NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")
 
