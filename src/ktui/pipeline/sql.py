@@ -18,10 +18,10 @@ from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.files import LocalFiles, local_path
 from ktui.pipeline.lake.lake import Lake, read_manifest
 from ktui.pipeline.lake.manifest import Manifest, PipelineProblem
+from ktui.pipeline.lake.records import GAP_MS
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.lake.tables import LINES, POLLS, QUARANTINE, SAMPLES
 from ktui.pipeline.lake.views import create_views, glob_of, parquet_files, text
-from ktui.pipeline.tables.listings import GAP_MS
 from ktui.quantities import as_duration
 from ktui.recording.reading import newer_format
 

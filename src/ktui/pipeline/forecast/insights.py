@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import log
 from typing import Any
 
 import msgspec
@@ -28,7 +27,7 @@ from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.schema import fit_to_table
 from ktui.pipeline.lake.tables import ETA_ERRORS, MOVES, RUNS, SPANS, WHAT_IF
 from ktui.pipeline.tables.listings import fetch_all
-from ktui.pipeline.tables.moves import rate_of_class
+from ktui.pipeline.tables.moves import class_of, middle_of
 from ktui.recording.segments import from_wall_ms
 
 TELLING_S = 5.0  # forecasts closer to the end do not count: nobody cares how far off they are
@@ -37,7 +36,6 @@ MOMENTS, TOLD = "moments", "told"
 """Not errors: all moments that count, and those of them at which the view had a forecast."""
 
 _FORECASTS = {KTUI: "left_s", LINEAR: "linear_s", RECENT: "recent_s"}
-_WIDTH = 1.02
 _LEAST = 1e-4
 """Errors within 1% of each other are one class, and so are those up to this share of the truth."""
 _KEY = ("cluster_id", "session", "scope", "run_id", "decile", "kind", "error_class")
@@ -71,8 +69,7 @@ def summed(rows: DataFrame) -> DataFrame:
 
 def median_error(kind: str) -> Column:
     """Return the median error of one forecast, of rows of ETA_ERRORS, as a share of the truth."""
-    error = F.exp(F.col("error_class") * log(_WIDTH))
-    of_kind = F.when(F.col("kind") == kind, error)
+    of_kind = F.when(F.col("kind") == kind, middle_of("error_class"))
     return F.percentile(of_kind, 0.5, F.col("count"))
 
 
@@ -83,7 +80,7 @@ def _counted(kind: str, error_class: Column, where: Column) -> Column:
 
 def _error_class(name: str) -> Column:
     error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
-    return F.round(F.log(F.greatest(error, F.lit(_LEAST))) / log(_WIDTH)).cast("int")
+    return class_of(error, _LEAST)
 
 
 TELLING_BYTES = 1_000_000  # smaller copies say nothing about a rate
@@ -187,7 +184,7 @@ def _spread(row: Row) -> Spread:
 def _pairs(spans: DataFrame) -> DataFrame:
     return (
         spans.select("cluster_id", F.inline("copies"))
-        .withColumn("bytes_s", rate_of_class("rate_class"))
+        .withColumn("bytes_s", middle_of("rate_class"))
         .groupBy("cluster_id", "leader", "broker")
         .agg(
             F.percentile("bytes_s", list(_SPREAD), F.col("count")).alias("spread"),

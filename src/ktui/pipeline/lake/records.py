@@ -14,6 +14,8 @@ from ktui.progress.memory import STALLED_AFTER_S
 from ktui.progress.timeline import Cause
 
 Span = tuple[int, int]  # the beginning and the end of a time, ms since 1970
+MINUTE_MS = 60_000
+GAP_MS = 60_000  # samples further apart say nothing about the time between them
 MOST_CURVES = 8  # lines of a drawing that colours and dashes keep apart
 R = TypeVar("R")
 K = TypeVar("K")

@@ -14,6 +14,8 @@ from pyarrow.dataset import Dataset
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
     FORECASTS_WITH_TRUTH,
+    GAP_MS,
+    MINUTE_MS,
     MOST_CURVES,
     ForecastRecord,
     InFlightCounts,
@@ -55,12 +57,10 @@ from ktui.pipeline.report.lake import (
 )
 from ktui.progress.timeline import Cause
 
-MINUTE_MS = 60_000
 _SECONDS = (5, 10, 15, 30)
 _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 _BINS_MS = (*(1_000 * s for s in _SECONDS), *(MINUTE_MS * m for m in _MINUTES))
 _MOST_BINS = 90
-_NEAR_MS = 60_000  # readings of a log end that are further apart say nothing about a rate
 
 _INFLOW = """
 WITH seen AS (
@@ -161,7 +161,7 @@ def binned(
         return samples.scanner(columns=[*columns], filter=where).to_reader()
 
     sources = {"samples": read(*_GROWN_FROM), "throttles": read("t", "rates")}
-    asked = {"bins": bins, "near": _NEAR_MS, "gaps": [[*gap] for gap in gaps]}
+    asked = {"bins": bins, "near": GAP_MS, "gaps": [[*gap] for gap in gaps]}
     return msgspec.convert([*queried(sources, _INFLOW, asked)], list[InflowRecord])
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.pipeline.lake.records import IN_SYNC, STALLED, STALLED_AFTER_MS
+from ktui.pipeline.lake.records import GAP_MS, IN_SYNC, STALLED, STALLED_AFTER_MS
 from ktui.pipeline.lake.schema import KEY, Time, require_columns
 from ktui.pipeline.lake.tables import SAMPLES
 
@@ -81,8 +81,6 @@ def _is_in(cluster: str, time: Time) -> Column:
 def _day(t: int) -> Column:
     return F.to_date(F.timestamp_millis(F.lit(t)))
 
-
-GAP_MS = 60_000  # samples that are further apart say nothing about the time between them
 
 _NEEDED = (
     *PARTITION, "t", "session", "seq", "replicas", "isr", "leader", "adding", "removing",

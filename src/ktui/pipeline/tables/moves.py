@@ -9,8 +9,10 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 from ktui.pipeline.lake.records import (
+    GAP_MS,
     IN_SYNC,
     LOOKED_AT_MS,
+    MINUTE_MS,
     MOST_TELLING,
     STALLED,
     STALLED_AFTER_MS,
@@ -22,7 +24,6 @@ from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SAMPLES
 from ktui.pipeline.tables.listings import (
     ADDING,
     CATCHING_UP,
-    GAP_MS,
     LISTING,
     PARTITION,
     as_timestamp,
@@ -206,7 +207,6 @@ def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFr
     )
 
 
-_MINUTE_MS = 60_000
 _KEY = ("cluster_id", "broker", "minute_t")
 _COPIED = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 
@@ -264,11 +264,11 @@ def _minute(t: str) -> Column:
 
 def begin_of_minute(t: Column) -> Column:
     """Return the start of the minute of a time; both in ms since 1970."""
-    return t - F.pmod(t, F.lit(_MINUTE_MS))
+    return t - F.pmod(t, F.lit(MINUTE_MS))
 
 
 CLASS_WIDTH = 1.02
-"""Rates within 1% of each other are one class: a listing has few of them, however long it is."""
+"""Figures within 1% of each other are one class: a listing has few rates, however long it is."""
 
 _JUDGED = (
     "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
@@ -279,7 +279,7 @@ _JUDGED = (
 def copies_by_rate(pairs: DataFrame) -> DataFrame:
     """Count each listing's measured rates between two brokers by class: `copies`, as in SPANS."""
     bytes_s = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
-    rate_class = F.round(F.log(F.greatest(bytes_s, F.lit(1.0))) / log(CLASS_WIDTH)).cast("int")
+    rate_class = class_of(bytes_s, 1.0)
     return (
         pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
         .groupBy(*LISTING, "listing_t", "leader", "broker", rate_class.alias("rate_class"))
@@ -293,9 +293,14 @@ def copies_by_rate(pairs: DataFrame) -> DataFrame:
     )
 
 
-def rate_of_class(rate_class: str) -> Column:
-    """Return the rate in the middle of a class, in B/s."""
-    return F.exp(F.col(rate_class) * log(CLASS_WIDTH))
+def class_of(figure: Column, least: float) -> Column:
+    """Return the class of a figure; all up to the least one are in one class."""
+    return F.round(F.log(F.greatest(figure, F.lit(least))) / log(CLASS_WIDTH)).cast("int")
+
+
+def middle_of(class_: str) -> Column:
+    """Return the figure in the middle of a class."""
+    return F.exp(F.col(class_) * log(CLASS_WIDTH))
 
 
 def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:

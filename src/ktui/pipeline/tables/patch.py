@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.lake import Marks, marked
+from ktui.pipeline.lake.records import GAP_MS
 from ktui.pipeline.lake.schema import Table, Time, united
 from ktui.pipeline.lake.sizing import (
     LARGE_BYTES,
@@ -26,7 +27,6 @@ from ktui.pipeline.lake.sizing import (
 )
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SPANS, STATES
 from ktui.pipeline.tables.listings import (
-    GAP_MS,
     PARTITION,
     intervals,
     is_among,
