@@ -70,7 +70,7 @@ class Full(msgspec.Struct, frozen=True):
 class FullWords(msgspec.Struct, frozen=True):
     """The parts of the words when a limit is full.
 
-    For a cell: "B 2 of 2, broker 3". In full: "Its next step adds a replica on broker 3: B lets 2
+    For a cell: "broker 3: 2 of 2 (B)". In full: "Its next step adds a replica on broker 3: B lets 2
     replicas be added on one broker, and 2 are there."
     """
 
@@ -79,13 +79,13 @@ class FullWords(msgspec.Struct, frozen=True):
     lets: str
     one: str = ""  # where that many may, unless the limit is the broker's own
     now: str = "{are}"  # what those in use do; `{are}` and `{have}` agree with the number
-    short: str = " in use"  # what follows the numbers in a cell
+    cell_words: str = "{used}"  # the words of a cell around "2 of 2"
     where: str = ""  # the word before the place
 
     def cell(self, letter: str, full: Full, figure: Callable[[int], str]) -> str:
         foreign = f", {full.others:,} foreign" if full.others else ""
-        used = f"{letter} {figure(full.used)} of {figure(full.most)}"
-        return f"{used}{self.short.format(at=full.at)}{foreign}"
+        used = f"{figure(full.used)} of {figure(full.most)}"
+        return f"{self.cell_words.format(used=used, at=full.at)} ({letter}){foreign}"
 
     def sentence(self, letter: str, full: Full, figure: Callable[[int], str] | None) -> str:
         own = "its own " if full.own else ""
@@ -179,7 +179,12 @@ NUMBERS: Mapping[str, Limit] = {
         kip="reassignment.parallel.leader.movements",
         costs=lambda of: ((None, 1),) if of.moves_leader else (),
         binds_urgent=True,
-        full=FullWords("Its next step moves its leader", "leader movement", "be in flight"),
+        full=FullWords(
+            "Its next step moves its leader",
+            "leader movement",
+            "be in flight",
+            cell_words="{used} leader movements",
+        ),
     ),
     "replica-movements": Limit(
         letter="M",
@@ -190,7 +195,12 @@ NUMBERS: Mapping[str, Limit] = {
         may_exceed=True,
         bounds_copies=True,
         replaces_default=True,
-        full=FullWords("Its next step adds to the cluster", "replica", "be added at once"),
+        full=FullWords(
+            "Its next step adds to the cluster",
+            "replica",
+            "be added at once",
+            cell_words="{used} replicas",
+        ),
     ),
     "per-broker": Limit(
         letter="B",
@@ -207,7 +217,7 @@ NUMBERS: Mapping[str, Limit] = {
             "be added",
             one=" on one broker",
             now="{are} there",
-            short=", broker {at}",
+            cell_words="broker {at}: {used}",
             where="on broker",
         ),
     ),
@@ -224,7 +234,7 @@ NUMBERS: Mapping[str, Limit] = {
             "replica",
             "be copied",
             one=" from one leader",
-            short=", leader {at}",
+            cell_words="leader {at}: {used}",
             where="on broker",
         ),
     ),
@@ -237,7 +247,7 @@ NUMBERS: Mapping[str, Limit] = {
             "step",
             "do so in a minute",
             now="{have}",
-            short=" this minute",
+            cell_words="{used} this minute",
         ),
     ),
     "bytes-in-flight": Limit(
@@ -264,7 +274,7 @@ NUMBERS: Mapping[str, Limit] = {
             "be in flight",
             one=" at one broker",
             now="are there",
-            short=", broker {at}",
+            cell_words="broker {at}: {used}",
             where="at",
         ),
     ),
@@ -280,7 +290,7 @@ NUMBERS: Mapping[str, Limit] = {
             "partition",
             "be adding",
             one=" in one rack",
-            short=", rack {at}",
+            cell_words="rack {at}: {used}",
             where="in rack",
         ),
     ),

@@ -126,11 +126,11 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
 
 
 def how_much_longer(times: float) -> str:
-    """Compare a time with the least time: "6% longer than that"."""
+    """Compare a time with the least time: "6% more"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
         return f"{times:.1f} times as long"
     share = f"{times - 1:.0%}" if times >= 1.01 else "less than 1%"  # noqa: PLR2004 - what rounds to 1%
-    return f"{share} longer than that"
+    return f"{share} more"
 
 
 def why_no_less(bound: Bound, limits: Limits) -> str:

@@ -165,12 +165,12 @@ def pacesetter_text(bound: Bound) -> str:  # noqa: PLR0911 - one for each bottle
         case Bottleneck.SENDER:
             return f"broker {bound.broker} sends the most"
         case Bottleneck.BROKER:
-            return f"broker {bound.broker} copies the most under W"
+            return f"broker {bound.broker} sets the pace (W)"
         case Bottleneck.BROKERS:
-            return f"{join_named('broker', bound.brokers)} exchange the most under W"
+            return f"{join_named('broker', bound.brokers)} set the pace (W)"
         case Bottleneck.PARTITION:
             return f"{bound.partition} takes the longest"
         case Bottleneck.PARTITIONS:
-            return "P sets the pace"
+            return "limit P sets the pace"
         case Bottleneck.REPLICAS:
-            return "M sets the pace"
+            return "limit M sets the pace"

@@ -390,7 +390,7 @@ SITUATIONS = (
     Situation(
         "rollback-of-everything", _rollback_of_everything,
         ("run drain-b3  ROLLING BACK 8/18", "about ", "rolling back", "not started"),
-        ("CANCEL GATE SHUT",),
+        ("NO NEW STEPS",),
         ("O open the gate",),
     ),
     Situation(
@@ -493,7 +493,7 @@ SITUATIONS = (
     ),
     Situation(
         "rehearsal", _rehearsal,
-        ("rehearsal", "to the end: holds", "at target", "Nothing was sent."),
+        ("rehearsal", "the plan is carried out on every twin", "at target", "Nothing was sent."),
         helps=("esc back", "other limits"),
     ),
 )  # fmt: skip

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "draw_demo.py"
 SHOWN = {
-    "demo": ("SIMULATED", "adding", "60 MB/s into each broker", "replicas", "ENDED", "done"),
-    "run": ("batch", "throttle", "60 MB/s into each broker", "step 1/2", "P 5 of 5 in use"),
+    "demo": ("SIMULATED", "adding", "60 MB/s", "replicas", "ENDED", "done"),
+    "run": ("batch", "throttle", "60 MB/s", "step 1/2", "5 of 5 partitions (P)"),
     "partition": ("steps of run", "in flight", "leader", "lag"),
     "watch": ("SIMULATED", "STALLED", "broker 5 is down", "done"),
     "rehearsal": ("SIMULATED x10", "ROLLING BACK", "broker 4 down", "break it"),

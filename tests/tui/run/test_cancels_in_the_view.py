@@ -142,7 +142,7 @@ async def test_a_rollback_goes_ahead_of_queued_partitions(tmp_path: Path) -> Non
         while "a-0" not in watch.cursor:
             await watch.press("up")
         await carry_out(watch, "right")
-        assert "P 1 of 1 in use" in watch.line("a-0")
+        assert "1 of 1 partitions (P)" in watch.line("a-0")
         assert "queued (2)" in watch.line("a-2")
         await watch.pass_until("done 1/4", most_s=500)
         await watch.see()

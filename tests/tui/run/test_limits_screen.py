@@ -39,9 +39,10 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: 
     cluster = a_quiet_cluster(*NAMES, messages=100_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
-        assert watch.dialog_line("P partitions").split()[2:4] == ["2", "2"]
-        assert watch.dialog_line("B per broker").split()[3:][:4] == ["3", "1", "on", "broker"]
-        assert watch.dialog_line("L leader movements").split()[3:5] == ["none", "0"]
+        assert watch.dialog_line("P partitions").split()[2:5] == ["2", "keep", "2"]
+        of_broker = watch.dialog_line("B per broker").split()[3:]
+        assert of_broker[:5] == ["3", "keep", "1", "on", "broker"]
+        assert watch.dialog_line("L leader movements").split()[3:6] == ["none", "keep", "0"]
         assert "gentle" in watch.dialog_line("shape")
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
 
@@ -52,7 +53,7 @@ async def test_what_is_in_flight_is_counted_by_rack(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
-        assert re.search(r"none +2 in r\d", watch.dialog_line("Z per rack"))
+        assert re.search(r"none +keep +2 in r\d", watch.dialog_line("Z per rack"))
 
 
 async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_
         watch.app.refresh_run()
         await watch.pilot.pause()
         assert "1 > 3" in watch.dialog_line("P partitions")
-        assert "P 1 (3 at the next step)" in watch.line("limits  R")
+        assert "P 1 partition (3 at the next step)" in watch.line("limits  R")
 
         await watch.pass_until("in force: they bind from decision 2 on; 1 in flight stay")
         assert watch.dialog_line("P partitions").split()[2] == "3"
@@ -455,7 +456,7 @@ async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has(tmp_path: Pa
     limits = Limits(replicas=3, replica_movements=6)
     cluster = a_quiet_cluster(*COUNTS_NAMES)
     async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
-        await watch.pass_until("cut: 2 of 3 ready")
+        await watch.pass_until("waits for cut: 2 of 3 ready")
 
 
 async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on(

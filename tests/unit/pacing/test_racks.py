@@ -87,7 +87,7 @@ def test_what_others_add_in_a_rack_counts() -> None:
     assert waits == Full("per_rack", 1, 1, "a", others=1)
     assert isinstance(waits, Full)
     cell, sentence = FIELDS["per_rack"].why_full(waits)
-    assert cell == "Z 1 of 1, rack a, 1 foreign"
+    assert cell == "rack a: 1 of 1 (Z), 1 foreign"
     assert sentence.endswith(
         "Z lets 1 partition be adding in one rack, and 1 is, 1 of them by others."
     )

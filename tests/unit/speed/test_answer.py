@@ -80,14 +80,14 @@ def test_a_time_says_why_it_is_believed(basis: Basis, words: str) -> None:
     ("found", "words"),
     [
         (bound(Bottleneck.SENDER, broker=2), "broker 2 sends the most"),
-        (bound(Bottleneck.BROKER, broker=2), "broker 2 copies the most under W"),
+        (bound(Bottleneck.BROKER, broker=2), "broker 2 sets the pace (W)"),
         (
             bound(Bottleneck.BROKERS, brokers=(1, 2, 3)),
-            "brokers 1, 2 and 3 exchange the most under W",
+            "brokers 1, 2 and 3 set the pace (W)",
         ),
         (bound(Bottleneck.PARTITION, partition=TopicPartition("o", 3)), "o-3 takes the longest"),
-        (bound(Bottleneck.PARTITIONS), "P sets the pace"),
-        (bound(Bottleneck.REPLICAS), "M sets the pace"),
+        (bound(Bottleneck.PARTITIONS), "limit P sets the pace"),
+        (bound(Bottleneck.REPLICAS), "limit M sets the pace"),
     ],
 )
 def test_a_time_names_what_sets_the_pace(found: Bound, words: str) -> None:

@@ -477,7 +477,11 @@ def test_events_of_the_shown_run_lack_its_name_and_those_of_another_have_it() ->
         (["setting: topic a x + 1:2"], Tone.SETTING, "setting: topic a x + 1:2"),
         (["limits: P 1 -> 2", "setting: topic a x + 1:2"] * 2, Tone.SETTING, "2 changes of limits"),
         (["batch 2: 1,2,3 -> 4,2,3 (+4)"], Tone.NEWS, "batch 2"),
-        (["step finished: 1,2,3, leader 1"] * 3 + ["done"], Tone.OUTCOME, "1 done, 3 steps"),
+        (
+            ["step finished: 1,2,3, leader 1"] * 3 + ["done"],
+            Tone.OUTCOME,
+            "1 partition done, 3 steps",
+        ),
     ],
 )
 def test_settings_are_quiet_and_outcomes_are_loud_and_stand_first(

@@ -175,8 +175,8 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     ("why", "short"),
     [
         ("broker 5 is down", "b5 down"),
-        ("cut: 3 of 5 ready", "cut 3/5"),
-        ("P 5 of 5 in use", "P 5/5"),
+        ("waits for cut: 3 of 5 ready", "cut 3/5"),
+        ("5 of 5 partitions (P)", "5/5 (P)"),
         ("broker 5 of its target is down", "b5 down"),
     ],
 )

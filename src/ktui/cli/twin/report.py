@@ -28,7 +28,14 @@ from ktui.rehearsal.aftermath import BrokerUse, SeenStall
 from ktui.rehearsal.play import LiveRehearsal
 from ktui.rehearsal.summary import FaultOutcome, Summary
 from ktui.rehearsal.twin import FAULT_VERBS, Fault, FaultProblem, Pace, Twin, twin_of
-from ktui.rehearsal.twins import Checked, RehearsedTwin, Thresholds, check, rehearse_in_background
+from ktui.rehearsal.twins import (
+    TO_THE_END,
+    Checked,
+    RehearsedTwin,
+    Thresholds,
+    check,
+    rehearse_in_background,
+)
 from ktui.simulated.twin import CannotSnapshot, ClusterTwin
 from ktui.tui.run_view.launchers import BadCommand, RehearsedPlan
 
@@ -95,7 +102,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         _figures(report.twins),
         _brokers(report.twins),
         _stalls(report.twins),
-        iter([table_of(_STOPS, report.usual.stops)]),
+        iter([_IF_STOPPED, table_of(_STOPS, report.usual.stops)] if report.usual.stops else []),
         *(_fault(each) for each in report.usual.faults),
         (f"{each}: did not happen, for the run was over" for each in report.usual.missed),
         _recording(report.twins),
@@ -163,6 +170,7 @@ def _brokers(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             use.disk,
             max(before.extra_replicas, use.extra_replicas),
         )
+    yield "What each broker would see at worst:"
     yield table_of(_OF_BROKERS, [use for _, use in sorted(worst.items())])
 
 
@@ -195,6 +203,7 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         yield as_count(len(alike) - _MOST_STALLS, "more stall")
 
 
+_IF_STOPPED = "If the usual twin were stopped after so long, and then rolled back:"
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
     figures("DONE", lambda stop: f"{stop.done:,}"),
@@ -229,8 +238,16 @@ def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
 def _verdict(report: Report, *, colours: bool) -> Iterator[str]:
     for each in report.checks:
         word, colour = ("holds", "green") if each.holds else ("does not hold", "red")
+        if each.threshold == TO_THE_END:
+            word = "the plan is carried out" if each.holds else "the plan is not carried out"
         shown = styled(word, fg=colour) if colours else word
-        yield f"{each.threshold}: {shown} ({each.pace} twin): {each.found}"
+        if len(report.twins) == 1:
+            on = "on the twin"
+        else:
+            every = each.holds and each.threshold == TO_THE_END
+            on = "on every twin" if every else f"on the {each.pace} twin"
+        subject = "" if each.threshold == TO_THE_END else f"{each.threshold} "
+        yield f"{subject}{shown} {on}: {each.found}"
 
 
 def _start(report: Report) -> Iterator[str]:

@@ -147,10 +147,10 @@ def hold_text(progress: RunProgress) -> str | None:
 
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
-    """Like "at least 28 min, as broker 5 gets 18 GiB; the run takes 6% longer than that"."""
-    time = f"at least {span_text(least.bound.time_s)}"
+    """Like "no run takes less than 28 min, as broker 5 gets 18 GiB; this one takes 6% more"."""
+    time = f"no run takes less than {span_text(least.bound.time_s)}"
     longer = how_much_longer(least.times)
-    return f"{time}, {why_no_less(least.bound, limits)}; the run takes {longer}"
+    return f"{time}, {why_no_less(least.bound, limits)}; this one takes {longer}"
 
 
 def outage_text(outage: ClusterLost) -> str:

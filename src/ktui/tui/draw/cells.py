@@ -22,10 +22,13 @@ from ktui.progress.timeline import Mark, Slots, Stall, StallKind, Timeline
 BARS: Final = "▁▂▃▄▅▆▇█"  # bars for the share caught up, in eighths
 ELLIPSIS: Final = "…"
 _LEFT_OUT = f" {ELLIPSIS}"
-_CELL_S: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+_CELL_S: Final = (
+    1.0, 1.125, 1.25, 1.375, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0,
+    7.0, 8.0, 9.0,
+)  # fmt: skip
 """Seconds of a cell; longer ones are ten times as long, and so on.
 
-Each is at most 1.25 times the one before, so the time to be shown fills four fifths of a timeline.
+Each is at most a sixth more than the one before: what is shown fills six sevenths of a timeline.
 """
 
 

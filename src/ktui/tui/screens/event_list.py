@@ -44,15 +44,16 @@ _SENTENCES: tuple[tuple[str, Topic, str], ...] = (
     (r"electing leader", Topic.STEP, "election{s}"),
     (r"reassignment (started|under way)", Topic.STEP, "reassignment{s} started"),
     (r"re-targeted", Topic.STEP, "re-targeted"),
-    (r"completed\b", Topic.STEP, "completed"),
-    (r"cancelled\b", Topic.STEP, "cancelled"),
+    (r"completed\b", Topic.STEP, "reassignment{s} completed"),
+    (r"cancelled\b", Topic.STEP, "reassignment{s} cancelled"),
     (r"changed elsewhere\b", Topic.STEP, "changed elsewhere"),
-    (r"adding replica caught up", Topic.STEP, "caught up"),
-    (r"retiring broker \d+ left the ISR", Topic.STEP, "retired"),
+    (r"adding replica caught up", Topic.STEP, "replica{s} caught up"),
+    (r"retiring broker \d+ left the ISR", Topic.STEP, "replica{s} retired"),
     (r"replicas changed from", Topic.STEP, "list{s} of replicas changed"),
-    (r"done\b", Topic.STEP, "done"),
-    (r"(stopped|rolled back)\b", Topic.STEP, "ended"),
-    (r"(stopping|rolling back)\b", Topic.STEP, "called off"),
+    (r"done\b", Topic.STEP, "partition{s} done"),
+    (r"stopped\b", Topic.STEP, "partition{s} stopped"),
+    (r"rolled back\b", Topic.STEP, "partition{s} rolled back"),
+    (r"(stopping|rolling back)\b", Topic.STEP, "partition{s} called off"),
     (r"(the (alter|election|cancel)|Kafka accepted)\b", Topic.STEP, "answer{s}"),
     (r"limits: ", Topic.SETTING, "change{s} of limits"),
     (r"throttle: ", Topic.SETTING, "change{s} of the throttle"),
@@ -92,9 +93,15 @@ STALLED = next(kind for kind in _KINDS if kind.words == "stalled")
 _OUTCOMES = frozenset(
     kind
     for kind in _KINDS
-    if kind.words in ("done", "ended", "completed", "fully replicated again", "broker{s} back")
-)
+    if kind.words
+    in (
+        "partition{s} done", "partition{s} stopped", "partition{s} rolled back",
+        "reassignment{s} completed", "fully replicated again", "broker{s} back",
+    )
+)  # fmt: skip
 """What was wanted and has come about."""
+_SAID_BY_OTHERS = next(kind for kind in _KINDS if kind.words == "list{s} of replicas changed")
+"""What every step does: named where nothing else is."""
 _BEGINNING = re.compile(
     r"(?:run [^\s:]+: )?(?:" + "|".join(f"(?P<k{i}>{s[0]})" for i, s in enumerate(_SENTENCES)) + ")"
 )
@@ -268,6 +275,8 @@ def group_words(events: Sequence[Event]) -> str:
         kind = event_kind(event)
         worst[kind] = max(worst.get(kind, 0), event.severity)
     counts = _counts(counted)
+    if len(counts) > 1:
+        counts.pop(_SAID_BY_OTHERS, None)
     kinds = sorted(counts, key=lambda kind: (-worst[kind], kind not in _OUTCOMES))
     named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
     rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])

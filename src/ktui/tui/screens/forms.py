@@ -125,7 +125,9 @@ class LimitsForm(Vertical):
                 yield Static(classes="now", markup=False)
                 choices = [word.value for word in CHOICES.get(option, ())]
                 yield LimitInput(
-                    id=f"new-{option}", suggester=SuggestFromList(choices) if choices else None
+                    id=f"new-{option}",
+                    placeholder="keep",
+                    suggester=SuggestFromList(choices) if choices else None,
                 )
                 yield Static(classes="use", markup=False)
                 yield Static(_MEANINGS[option], classes="note", markup=False)

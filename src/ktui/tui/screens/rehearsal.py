@@ -19,7 +19,8 @@ from ktui.tui.widgets.frame import TextScreen
 from ktui.tui.widgets.services import services
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
-_VERDICTS = (": holds (", ": does not hold (")
+_GOOD = ("the plan is carried out on ", " holds on ")
+_BAD = ("the plan is not carried out on ", " does not hold on ")
 READING = "Working out what it has done so far …"
 
 
@@ -61,7 +62,7 @@ class ReportScreen(TextScreen[None]):
 def report_content(report: str) -> Content:
     """Return a report with its verdict first, which is set off, as are headings of tables."""
     lines = report.splitlines()
-    verdict = [line for line in lines if any(words in line for words in _VERDICTS)]
+    verdict = [line for line in lines if any(words in line for words in (*_GOOD, *_BAD))]
     if verdict:
         rest = [line for line in lines if line not in verdict]
         pairs = pairwise([*verdict, "", *rest, "end"])
@@ -73,9 +74,9 @@ def _line(line: str) -> Content:
     if line.isupper():
         return Content.styled(line, "$header")
     subject, _, _ = line.partition(":")
-    if _VERDICTS[1] in line:
+    if any(words in line for words in _BAD):
         return Content.styled(line, "bold $error")
-    if _VERDICTS[0] in line:
+    if any(words in line for words in _GOOD):
         return Content.assemble((subject, "bold $success"), line.removeprefix(subject))
     if subject in _OF_FAULTS:
         return Content.assemble((subject, "$dim"), line.removeprefix(subject))

@@ -165,9 +165,8 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
         words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
         parts.append(part(words, role, bold=True))
     if status.cancel_gate:
-        parts.append(part("CANCEL GATE SHUT", "stalled", bold=True))
-        parts.append(part(status.cancel_gate, "stalled", rank=1))
-        parts.append(part("no run begins anything", "stalled", rank=2))
+        parts.append(part("NO NEW STEPS", "stalled", bold=True))
+        parts.append(part(f"cancel gate shut {status.cancel_gate}", "stalled", rank=1))
     return parts
 
 

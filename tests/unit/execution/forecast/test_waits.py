@@ -158,7 +158,7 @@ def test_a_row_of_an_urgent_partition_says_why_and_waits_only_for_urgent_ones() 
     waits = waits_for(second)
     assert waits == Full("per_broker", 1, 1, at=4, among_urgent=True)
     words = waiting_words(waits, second, second.tracks[LAST])
-    assert words.short == "urgent: under min ISR; B 1 of 1, broker 4"
+    assert words.short == "urgent: under min ISR; broker 4: 1 of 1 (B)"
     assert words.sentence == (
         "It goes first (urgent: under min ISR). Its next step adds a replica on broker 4: B lets 1 "
         "replica be added on one broker, and 1 is there. Only what urgent partitions have in "
@@ -216,27 +216,35 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
 @pytest.mark.parametrize(
     ("waits", "short", "words"),
     [
-        (Full("partitions", 4, 4), "P 4 of 4 in use", "begins when one of them has ended"),
-        (Full("leader_movements", 2, 2), "L 2 of 2 in use", "L lets 2 leader movements"),
+        (Full("partitions", 4, 4), "4 of 4 partitions (P)", "begins when one of them has ended"),
+        (
+            Full("leader_movements", 2, 2),
+            "2 of 2 leader movements (L)",
+            "L lets 2 leader movements",
+        ),
         (
             Full("replica_movements", 40, 40, others=3),
-            "M 40 of 40 in use, 3 foreign",
+            "40 of 40 replicas (M), 3 foreign",
             "40 are, 3 of them by others",
         ),
-        (Full("per_broker", 2, 2, 7, 1), "B 2 of 2, broker 7, 1 foreign", "on broker 7: B lets 2"),
+        (
+            Full("per_broker", 2, 2, 7, 1),
+            "broker 7: 2 of 2 (B), 1 foreign",
+            "on broker 7: B lets 2",
+        ),
         (
             Full("per_broker", 1, 1, 7, own=True),
-            "B 1 of 1, broker 7",
+            "broker 7: 1 of 1 (B)",
             "on broker 7: its own B lets 1 replica be added, and 1 is there",
         ),
         (
             Full("per_leader", 2, 2, 7, own=True),
-            "S 2 of 2, leader 7",
+            "leader 7: 2 of 2 (S)",
             "from broker 7: its own S lets 2 replicas be copied, and 2 are",
         ),
         (
             Full("bytes_per_broker", 3 * 2**20, 2 * 2**20, 7, own=True),
-            "W 3.0 MiB of 2.0 MiB, broker 7",
+            "broker 7: 3.0 MiB of 2.0 MiB (W)",
             "from broker 7: its own W lets 2.0 MiB be in flight, and 3.0 MiB are there",
         ),
         (
@@ -247,20 +255,20 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
         (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
         (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
         (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
-        (WaitsForCut(2, 3), "cut: 2 of 3 ready", "cut together once 3 do (2 do by now)"),
+        (WaitsForCut(2, 3), "waits for cut: 2 of 3 ready", "cut together once 3 do (2 do by now)"),
         (
             WaitsForCut(2, 100),
-            "cut: 2 of 3 ready",
+            "waits for cut: 2 of 3 ready",
             "The 3 that are left are cut once nothing is adding any more (2 are ready by now)",
         ),
         (
             Full("bytes_per_broker", 3 * 2**20, 2 * 2**20, 7),
-            "W 3.0 MiB of 2.0 MiB, broker 7",
+            "broker 7: 3.0 MiB of 2.0 MiB (W)",
             "W lets 2.0 MiB be in flight at one broker, and 3.0 MiB are there",
         ),
         (
             Full("bytes_in_flight", 3 * 2**20, 2 * 2**20),
-            "V 3.0 MiB of 2.0 MiB in use",
+            "3.0 MiB of 2.0 MiB (V)",
             "V lets 2.0 MiB be in flight in the cluster, and 3.0 MiB are",
         ),
         (WaitsForOthers(), "internal: last", "begins once no other partition waits to begin"),

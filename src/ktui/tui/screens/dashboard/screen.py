@@ -52,11 +52,12 @@ def summary_lines(
     left = int(room.width * _CHART_SHARE) if wide else room.width
     height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
     chart = _chart(flows, past, left, height)
-    most = room.height - 1 if wide else max(2, room.height - len(chart))
-    brokers = broker_lines(views, room.width - left if wide else room.width, most) if views else []
-    if wide:
+    most = room.height - 1 if wide else max(3, room.height - len(chart)) - 1
+    width = room.width - left if wide else room.width
+    brokers = broker_lines(views, width, most) if views else []
+    if brokers:
         title = [Piece("brokers ", bold=True), Piece(f"{len(views):,}", "header")]
-        brokers = [ruled(title, room.width - left, corner="┬"), *brokers]
+        brokers = [ruled(title, width, corner="┬" if wide else ""), *brokers]
     lines = _beside(chart, brokers, left) if wide else [*chart, *brokers]
     return [content(faded(line) if stale else line) for line in lines]
 
@@ -211,7 +212,7 @@ class DashboardScreen(Screen[None]):
             return []
         timeline, context = self._timelines[tp], self._row_context()
         sign, state = MAP_CELLS[shown.model.state_of(tp)], state_cell(timeline, context)
-        whole = f"  {group.name}: {group.partitions:,}, the worst is" if group is not None else ""
+        whole = "" if group is None else f"  the worst of {group.partitions:,} in {group.name}:"
         why = reason(timeline, context)
         pieces = [
             Piece(whole, "dim"),

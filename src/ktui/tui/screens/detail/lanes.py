@@ -89,7 +89,7 @@ _BLANK = SIGNS[Mark.NOTHING]
 _WAITS = SIGNS[Mark.WAITING]
 _BY_JOURNAL = Cell("─", "dim")  # a replica, by the journal: whether in sync nobody saw
 _UNPOLLED = {COPYING: "copying", _WAITS: "waiting", _BY_JOURNAL: "a replica"}
-_NOT_POLLED = {" ", *(cell.glyph for cell in _UNPOLLED)}
+_OUT = SIGNS[Mark.OUT_OF_SYNC].glyph
 _NOT_SEEN = Slots(slot_s=1.0, end_s=0.0, marks=b"")
 _BLOCKS = f" {BARS}"
 
@@ -343,8 +343,8 @@ class Drawing:
             if sample is not None and sample.in_sync is not None:
                 counts.append(sample.in_sync)
             else:
-                known = not _NOT_POLLED.issuperset(column)
-                counts.append(sum(glyph in _IN_ISR for glyph in column) if known else None)
+                count = sum(glyph in _IN_ISR for glyph in column)
+                counts.append(count if count or _OUT in column else None)  # none out: not seen
         return counts
 
     @cached_property

@@ -94,10 +94,15 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
         (words, preview_partition(of_run.track, kind, limits, observed)) for kind, words in _CANCELS
     ]
     heading = Content.styled("what c would do", "$header")
-    rows = [(words, _sent(each), f"{_list(each.replicas)}{_led(each)}") for words, each in previews]
+    kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do
+    for words, each in previews:
+        does = _sent(each), f"{_list(each.replicas)}{_led(each)}"
+        kinds.setdefault(does, []).append(words)
     goes_on = "the step in flight ends" if of_run.track.step is not None else "it stays as it is"
-    pause = ("pause", "nothing new", goes_on)
-    every = [*rows, pause]
+    every = [
+        *((" or ".join(words), *does) for does, words in kinds.items()),
+        ("pause", "nothing new", goes_on),
+    ]
     widths = [max(cell_len(row[at]) for row in every) for at in range(2)]
     lines = [
         Content.assemble(

@@ -61,7 +61,7 @@ def _partition(timeline: Timeline, width: int, *_: object) -> list[Piece]:
 
 def _batch(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:
     batch = _batch_number(timeline, context)
-    return [] if batch is None else [Piece(f"{batch:,}")]
+    return [] if batch is None else [Piece(f"#{batch:,}")]
 
 
 def _batch_number(timeline: Timeline, context: RowContext) -> int | None:

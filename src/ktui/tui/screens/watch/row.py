@@ -29,8 +29,8 @@ _CACHED_STRIPS = 2_000
 _BELOW = Piece("└ ", "dim")  # before what stands under its row
 _SENTENCE = 12  # cells in which the beginning of a sentence says something
 _SHORTER = (
-    (" of its target", ""), (" is ", " "), ("broker ", "b"), ("cut: ", "cut "), (" of ", "/"),
-    (" ready", ""), (" in use", ""),
+    (" of its target", ""), (" is ", " "), ("broker ", "b"), ("waits for cut: ", "cut "),
+    (" of ", "/"), (" ready", ""), (" partitions (P)", " (P)"), (": ", " "),
 )  # fmt: skip
 """What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 

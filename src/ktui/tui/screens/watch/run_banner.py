@@ -47,6 +47,7 @@ _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
 _WIDE = 400
 _MOST_GAUGES = 6
+_INTO_EACH = " into each broker"
 _STAGES = (
     (Stage.FAILED, "failed"),
     (Stage.STALLED, "STALLED"),
@@ -101,11 +102,12 @@ class _Rank(enum.IntEnum):
     LIMIT = 13
     GAUGE = 14
     SHAPE = 15
-    COPYING = 16
-    IN_FLIGHT = 17
-    FASTEST = 18
-    LABEL = 19
-    MORE_GAUGES = 20
+    WORD = 16
+    COPYING = 17
+    IN_FLIGHT = 18
+    FASTEST = 19
+    LABEL = 20
+    MORE_GAUGES = 21
 
 
 class ShownAbove(NamedTuple):
@@ -333,11 +335,16 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         value = full_limit_figure(limits, option)
         new = value if coming is None else full_limit_figure(coming, option)
         if is_limited(limits, option) or new != value:
-            yield _limit(letter, value, None if new == value else new)
+            changes = new != value
+            yield part(value, label=letter, rank=0 if changes else _Rank.LIMIT)
+            yield part(_limit_word(option, value), "dim", rank=_Rank.WORD, gap=1)
+            if changes:
+                yield part(f"({new} at the next step)", "next-leader", gap=1)
     words = shape_in_words(limits)
     next_words = words if coming is None else shape_in_words(coming)
-    then = "" if next_words == words else f" ({next_words} next)"
-    yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
+    if words != next_words or words != shape_in_words(Limits()):
+        then = "" if next_words == words else f" ({next_words} next)"
+        yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
@@ -354,11 +361,10 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if left:
         stays = f"its throttle stays on {throttle.stands_on}"
         yield part(stays, "falling-behind")
-    if throttle.bounded:
-        rank: int = _Rank.LABEL if left else _Rank.THROTTLE
-        yield part(rates_in_words(throttle), label="throttle", rank=rank)
+    if throttle.bounded or not left:
+        yield from _rates(throttle, left=left)
     for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
-        if not throttle.bounded and not into.flow.in_s:
+        if into.flow.in_s is None or not (throttle.bounded or into.flow.in_s):
             continue
         rank = _Rank.GAUGE if throttle.bounded and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
@@ -372,6 +378,17 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart(
             (Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=_Rank.FASTEST
         )
+
+
+def _rates(throttle: ThrottleStatus, *, left: bool) -> Iterator[HeaderPart]:
+    if not throttle.bounded:
+        yield part("none", "dim", label="throttle", rank=_Rank.IN_FLIGHT)
+        return
+    words = rates_in_words(throttle)
+    rate = words.removesuffix(_INTO_EACH)
+    yield part(rate, label="throttle", rank=_Rank.LABEL if left else _Rank.THROTTLE)
+    if rate != words:
+        yield part(_INTO_EACH.strip(), rank=_Rank.LABEL, gap=1)
 
 
 def rates_in_words(throttle: ThrottleStatus) -> str:
@@ -401,10 +418,10 @@ def _gauge(into: BrokerInflow) -> list[Piece]:
     return rate_gauge(flow.in_s, into.throttle, flow.highest_in_s, broken=flow.breaks_throttle)
 
 
-def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
-    then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
-    rank = _Rank.LIMIT if new is None else 0
-    return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then), rank=rank)
+def _limit_word(option: str, value: str) -> str:
+    """Return what a limit counts: "partitions", "per broker"."""
+    word = option.replace("-", " ").removeprefix("bytes ")
+    return word.removesuffix("s") if value == "1" else word
 
 
 def limits_in_words(limits: Limits) -> str:
