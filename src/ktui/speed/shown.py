@@ -71,8 +71,10 @@ def prior_of(shown: Sequence[SpeedShown]) -> Prior | None:
         return None
     learnt = learn_curve([each.received for each in runs])
     steps_s = [each.step_s for each in runs if each.step_s is not None]
+    rates = [one.alone / one.seconds for one in received]
+    cuts = quantiles([*rates, rates[0]], n=_DECILES, method="inclusive")
     return Prior(
-        replica_bytes_s=_spread([one.alone / one.seconds for one in received]),
+        replica_bytes_s=Spread(cuts[0], cuts[4], cuts[-1], len(rates)),
         step_s=median(steps_s) if steps_s else 0.0,
         curve=learnt.curve,
         runs=len(runs),
@@ -143,8 +145,3 @@ def _by_broker(free: Iterable[BrokerShown], usual: float) -> Iterable[tuple[int,
         size, seconds = sums.get(one.broker, (usual * _DOUBT_S, _DOUBT_S))
         sums[one.broker] = size + one.alone, seconds + one.seconds
     return ((broker, size / seconds) for broker, (size, seconds) in sorted(sums.items()))
-
-
-def _spread(rates: Sequence[float]) -> Spread:
-    cuts = quantiles([*rates, rates[0]], n=_DECILES, method="inclusive")
-    return Spread(cuts[0], cuts[4], cuts[-1], len(rates))

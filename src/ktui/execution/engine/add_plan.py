@@ -243,7 +243,11 @@ class PlanAdder:
             return Answer(accepted=True, words=f"{done.plan} was added already")
         if refusal := self._refusal(command):
             return Answer(accepted=False, words=refusal)
-        joinings = [self._joining_of(command, planned) for planned in command.partitions]
+        tracks, conflict = self._run.tracks, command.on_conflict
+        joinings = [
+            (join_effect(tracks.get(one.tp), one.target, one.original, conflict), one)
+            for one in command.partitions
+        ]
         taken_on = [(how, planned) for how, planned in joinings if how.joins]
         words = join_effects_text(how for how, _ in joinings)
         if not taken_on:
@@ -272,7 +276,8 @@ class PlanAdder:
     def queue_rested(self) -> None:
         """Queue those whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
-        rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
+        over = [tp for tp, track in waiting.items() if track.state.ended or not track.begun]
+        rested = [tp for tp in over if not self._decider.has_open_request(tp)]
         if rested:
             moved_away = [_moved_away(waiting[tp]) for tp in rested]
             joined = [Joined(partitions=part) for part in chunked(rested)]
@@ -288,11 +293,6 @@ class PlanAdder:
             return f"{shut}. Open it first: ktui cancel {self._run.name} --remove-cancel"
         return None
 
-    def _joining_of(self, command: Add, planned: Planned) -> tuple[JoinEffect, Planned]:
-        track = self._run.tracks.get(planned.tp)
-        how = join_effect(track, planned.target, planned.original, command.on_conflict)
-        return how, planned
-
     def _to_cancel(
         self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
@@ -302,7 +302,3 @@ class PlanAdder:
             for how, planned in taken_on
             if _CANCEL_FIRST.get(how) is kind and tracks[planned.tp].cancel is not kind
         ]
-
-    def _is_at_rest(self, track: Track) -> bool:
-        over = track.state.ended or not track.begun
-        return over and not self._decider.has_open_request(track.tp)

@@ -169,7 +169,8 @@ class CommandHandler:
             return Answer(accepted=False, words=f"nothing is changed: {since}")
         if unknown := new.unknown_brokers(self._decider.brokers):
             return Answer(accepted=False, words=unknown)
-        if refusal := self._refused_rates(new):
+        problem = self._run.options.figure_problem(new.objective)
+        if refusal := problem or (self._refused_throttle() if new else None):
             return Answer(accepted=False, words=refusal)
         replaced = taken_over_text(self._run.throttled.foreign, new)
         self._record([events.ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
@@ -187,10 +188,6 @@ class CommandHandler:
         if throttled.rates != rates:
             return f"the throttle was changed meanwhile: {throttled.rates.words}"
         return ""
-
-    def _refused_rates(self, new: ThrottleRates) -> str | None:
-        problem = self._run.options.figure_problem(new.objective)
-        return problem or (self._refused_throttle() if new else None)
 
     def _refused_throttle(self) -> str | None:
         try:

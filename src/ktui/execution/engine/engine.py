@@ -221,14 +221,17 @@ class Engine:
         self._record([owner, *lifted])
         while not self._leaving.is_set() and not self._run.ended:
             self._recorder.check_owned()  # also while there is nothing to write
-            self._check_recording()
+            if (recording := self._recording()) != self._run.recording:
+                self._record([recording])
             self._record(self._news())
             self._commands.take_commands()
             if self._commands.leave_reason:
                 self.leave(self._commands.leave_reason)
                 break
             await self._turn()
-            self._leave_if_due()
+            seen = self._decider.last_poll if self._decider.has_polled else None
+            if (reason := self._leave_when(self._run, seen)) is not None:
+                self.leave(reason)
             await self._wait(self._pause_s)
         if not self._run.ended:
             await self._clean_up_throttles()
@@ -238,12 +241,6 @@ class Engine:
         """Leave the run at the next moment that allows it; what is in flight goes on."""
         self._reason = self._reason or reason
         self._leaving.set()
-
-    def _leave_if_due(self) -> None:
-        seen = self._decider.last_poll if self._decider.has_polled else None
-        reason = self._leave_when(self._run, seen)
-        if reason is not None:
-            self.leave(reason)
 
     async def _turn(self) -> None:
         for left in reversed(range(MOST_REPOLLS + 1)):
@@ -269,11 +266,6 @@ class Engine:
 
     async def _loosen_throttles(self) -> None:
         await self._while_listening(self._throttling.loosen(self._decider.last_poll))
-
-    def _check_recording(self) -> None:
-        now = self._recording()
-        if now != self._run.recording:
-            self._record([now])
 
     def _check_gate(self) -> None:
         reason = self._gate_shut()

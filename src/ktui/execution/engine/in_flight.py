@@ -185,7 +185,8 @@ class StepsInFlight:
             track = self._memory.run.tracks[tp]
             if reason := observed.gone(track):
                 if self._memory.doubts.confirmed(tp, reason, observed.seen):
-                    events.append(self._give_up(track, State.TOPIC_GONE, reason))
+                    self._notes.pop(tp, None)
+                    events.append(self._memory.give_up(track, State.TOPIC_GONE, reason))
             elif track.step is not None:
                 state = observed.state(tp)
                 if state is not None:
@@ -342,10 +343,6 @@ class StepsInFlight:
         self._notes.pop(track.tp, None)
         how, reason = State.CHANGED_ELSEWHERE, f"someone else {what}"
         return [self._memory.give_up(track, how, reason, state.original)]
-
-    def _give_up(self, track: Track, state: State, reason: str) -> AnyRunEvent:
-        self._notes.pop(track.tp, None)
-        return self._memory.give_up(track, state, reason)
 
     def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[AnyRunEvent]:
         """Ask for the election at the end of a step, repeatedly for a while."""

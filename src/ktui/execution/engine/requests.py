@@ -171,14 +171,11 @@ class Requests:
             return RequestRead(None, f"the brokers belong to another cluster, {seen.cluster_id}")
         return RequestRead(seen)
 
-    def left_s(self, seen: Observation) -> float:
-        return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
-
     async def send(
         self, sending: PendingRequest, seen: Observation, *, within_s: float = math.inf
     ) -> Mapping[TopicPartition, WriteResult]:
         """Only if its read is recent; nothing is awaited before. `within_s`: other grounds."""
-        left_s = self.left_s(seen)
+        left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
         if left_s <= 0:
             return not_sent(sending, stale_read_reason(seen, READ_STALE_S - left_s))
         return await send(self._writer, sending, leaves_within_s=min(left_s, within_s))

@@ -195,15 +195,10 @@ def run_progress(
         bytes_s=None if owner is None else copied.bytes_s,
     )
     goes_on = state is RunState.RUNNING or (state in LIVE and progress.only_rolls_back)
-    if not goes_on or any(map(counted.get, UNPREDICTABLE)):
+    if copied.left_s is None or not goes_on or any(map(counted.get, UNPREDICTABLE)):
         return progress
-    return msgspec.structs.replace(progress, time_left=_how_long(copied))
-
-
-def _how_long(copied: CopiedBytes) -> HowLong | None:
-    if copied.left_s is None:
-        return None
-    return HowLong(time_s=copied.left_s, basis=copied.basis)
+    time_left = HowLong(time_s=copied.left_s, basis=copied.basis)
+    return msgspec.structs.replace(progress, time_left=time_left)
 
 
 def _stages(run: Run) -> dict[Stage, int]:

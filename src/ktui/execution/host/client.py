@@ -155,17 +155,13 @@ def write_note(client: RunClient, text: str, clock: Clock | None = None) -> None
         fix = f"`ktui resume {client.name}` recovers what is whole"
         raise JournalProblem(f"{found.damage}. {fix}")
     if client.owner is None:
-        _write_here(client, text, clock or SystemClock())
+        journal = client.folder.journal
+        with own_run(client.folder) as owned, Journal.open(journal, clock or SystemClock()) as here:
+            here.append([Noted(text=text, who=owned.holder.short)])
         return
     _, answer = client.send(AddNote(text))
     if not answer.accepted:
         raise RunRefused(f"run {client.name}: refused: {answer.words}")
-
-
-def _write_here(client: RunClient, text: str, clock: Clock) -> None:
-    folder = client.folder
-    with own_run(folder) as owned, Journal.open(folder.journal, clock) as journal:
-        journal.append([Noted(text=text, who=owned.holder.short)])
 
 
 class Undo(msgspec.Struct, frozen=True):

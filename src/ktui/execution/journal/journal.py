@@ -185,10 +185,8 @@ class Journal:
         return self._do(_READ, self._events.last_seq)
 
     def data_version(self) -> int:
-        return self._do(_READ, self._data_version)
-
-    def _data_version(self) -> int:
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        query = "PRAGMA data_version"
+        (version,) = self._do(_READ, lambda: self._connection.execute(query).fetchone())
         return int(version)
 
     def close(self) -> None:

@@ -111,7 +111,9 @@ class EventTable:
                 _check_marker(written, last)
                 self._verified = last
                 yield entry, row
-            _check_end(written, last)
+            if written is not None and last.seq < written.seq:
+                missing = f"events {last.seq + 1} to {written.seq} are missing"
+                self.damage = f"{self._path}: {missing}"
         except _Damaged as damaged:
             self.damage = f"{self._path}: {damaged}"
         except (sqlite3.Error, MemoryError) as error:
@@ -168,11 +170,6 @@ class EventTable:
 def format_time(moment: datetime) -> str:
     """Format a time as the journal keeps it: ISO 8601, UTC, to the microsecond."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _check_end(written: TailMarker | None, last: TailMarker) -> None:
-    if written is not None and last.seq < written.seq:
-        raise _Damaged(f"events {last.seq + 1} to {written.seq} are missing")
 
 
 def _check_marker(written: TailMarker | None, last: TailMarker) -> None:

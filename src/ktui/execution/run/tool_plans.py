@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.observation import Observation
-from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import unexpected_replicas_text
@@ -42,7 +42,8 @@ def undo_plan(run: Run, seen: Observation) -> UndoPlan:
         if why := _why_left(track, state, gone=track.tp in seen.absent):
             left.append(LeftAsIs(track.tp, why))
         elif state is not None:
-            targets.append(_target(track, state.replicas))
+            tp, original, now = track.tp, track.original, state.replicas
+            targets.append(PartitionTarget(tp.topic, tp.partition, original, original_replicas=now))
     return UndoPlan(Plan(tuple(targets)), tuple(left))
 
 
@@ -68,12 +69,6 @@ def _why_left(track: Track, state: PartitionState | None, *, gone: bool) -> str 
     if state.replicas not in (track.replicas, track.sent):
         return unexpected_replicas_text(state.replicas, track.replicas)
     return None
-
-
-def _target(track: Track, replicas: Brokers) -> PartitionTarget:
-    return PartitionTarget(
-        track.tp.topic, track.tp.partition, track.original, original_replicas=replicas
-    )
 
 
 TOOL = "kafka-reassign-partitions.sh"

@@ -211,7 +211,10 @@ class SettingsWriter:
             self._rests.pop(resource, None)
         for resource in lost:
             self.unanswered.add(resource, results[resource].node)
-        self._learn_of_late(c for c in changes if c.resource in by_verdict[Verdict.ACCEPTED])
+        for c in changes:
+            accepted = c.resource in by_verdict[Verdict.ACCEPTED]
+            if accepted and c.op is ConfigOp.SUBTRACT and c.resource not in self.unanswered:
+                self.late.pop((c.resource, c.key), None)
         self.late |= {key: some for key, some in self._throttled.late.items() if key[0] in lost}
         denials = (results[r].message for r in refused if means(results[r].code, Means.DENIED))
         self.denied = self.denied or next(denials, "")
@@ -221,11 +224,6 @@ class SettingsWriter:
                 self._forget(resource)
         appending = [c for c in changes if c.resource in refused and c.op is ConfigOp.APPEND]
         await self.read_lists([(change.resource, change.key) for change in appending])
-
-    def _learn_of_late(self, accepted: Iterable[ConfigChange]) -> None:
-        for change in accepted:
-            if change.op is ConfigOp.SUBTRACT and change.resource not in self.unanswered:
-                self.late.pop((change.resource, change.key), None)
 
     def _refresh_settings(self, changed: Iterable[ConfigResource]) -> None:
         by_scope: dict[ConfigScope, list[str]] = {scope: [] for scope in ConfigScope}
