@@ -27,25 +27,18 @@ from ktui.execution.run.scope import count_text
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.text import replica_list_text
 from ktui.execution.run.track import Track
+from ktui.planning.check import findings
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import (
-    TO_START,
-    Allowances,
-    ClusterSnapshot,
-    Finding,
-    FindingKind,
-    NeededPermission,
-)
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase
 
 MOST_NAMED = 20  # partitions with two targets that are named; `--json` has all
 TO_ADD = msgspec.structs.replace(
-    TO_START, moved="be added", unthrottled="lift the throttle of the run"
+    findings.TO_START, moved="be added", unthrottled="lift the throttle of the run"
 )
-_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
-_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
+_AT_TARGET = (findings.FindingKind.AT_TARGET, findings.FindingKind.NOTHING_TO_DO)
+_OF_THROTTLES = (findings.FindingKind.THROTTLE_REPLACED, findings.FindingKind.OTHERS_THROTTLED)
 
 
 class JoinEffect(enum.StrEnum):
@@ -114,9 +107,9 @@ class CheckedExtraPlan:
         run: Run,
         facts: ClusterFacts,
         on_conflict: OnConflict,
-        allowed: Allowances,
+        allowed: findings.Allowances,
         *,
-        need: NeededPermission = TO_ADD,
+        need: findings.NeededPermission = TO_ADD,
     ) -> None:
         self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
         self._allowed, self._need = allowed, need
@@ -148,7 +141,6 @@ class CheckedExtraPlan:
 
     @property
     def has_problems(self) -> bool:
-        """Whether a problem forbids adding the plan: one of its own, or the throttle of the run."""
         return bool(self.preview.problems)
 
     @property
@@ -168,7 +160,6 @@ class CheckedExtraPlan:
         return [f"in run {self.run.name}: {join_effects_text(self.effects)}", *named, *rest]
 
     def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
-        """Yield partition, what happens to it, its target in the run, and that in the plan."""
         for target, how in zip(self.plan.partitions, self.effects, strict=True):
             track = self._tracks.get(target.tp)
             if track is not None and how is not JoinEffect.SAME:
@@ -189,7 +180,7 @@ class CheckedExtraPlan:
         )
         return base.under(terms).without(self._is_of_the_run)
 
-    def _is_of_the_run(self, finding: Finding) -> bool:
+    def _is_of_the_run(self, finding: findings.Finding) -> bool:
         if finding.kind in _OF_THROTTLES:
             return True
         at_target = finding.kind in _AT_TARGET
@@ -201,8 +192,8 @@ class CheckedExtraPlan:
 
 
 def settled(
-    seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
-) -> ClusterSnapshot:
+    seen: findings.ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
+) -> findings.ClusterSnapshot:
     """Return the cluster as it was before the run's steps, which are no foreign reassignments."""
     begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
     listed = {tp: each for tp, each in seen.listed.items() if tp not in run.tracks_in_flight}

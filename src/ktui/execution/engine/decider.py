@@ -249,7 +249,6 @@ class Decider:
         self._memory.progress = fold(kept, observed.only(in_flight))
 
     def _next_to_poll(self, observed: Observed) -> set[TopicPartition]:
-        """The begun ones, and those that may begin soon."""
         roster = self._roster
         soon = [*roster.queue.first(self._ahead), *self._farther(observed)]
         to_poll = {*roster.in_flight, *roster.between, *roster.ready, *soon}
@@ -367,7 +366,6 @@ class Decider:
         return next((f"its throttle cannot be set: {reason}" for reason in reasons), None)
 
     def _allowed(self, decision: Decision) -> Decision:
-        """Remove what may not be sent now. The rest still fits the limits."""
         held = self._answers.backing_off(self._polled_s) | self.run.throttled.partitions
         certain = self._between.certain - held
 
@@ -455,7 +453,6 @@ class Decider:
                     self._memory.hold(tp, Hold.PAUSED)
 
     def end(self) -> list[AnyRunEvent]:
-        """Return the end of the run, or the pause at the deadline, once either has come."""
         if self.run.over == len(self.run.tracks):
             if self.run.additions.waiting or not self.run.throttled.clean:
                 return []

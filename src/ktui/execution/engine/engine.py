@@ -20,17 +20,10 @@ from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ownership import Guard, Unguarded
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, WriteResult
+from ktui.execution.engine import requests
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.gates import ENDING_PAUSES, LeaveWhen, when_paused
-from ktui.execution.engine.requests import (
-    LastCheck,
-    PendingRequest,
-    RequestRead,
-    Requests,
-    Turn,
-    not_sent,
-)
 from ktui.execution.engine.working_state import NodeProbe
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import EngineJournal
@@ -181,8 +174,8 @@ class Engine:
         )
         self._throttling = ThrottleManager(run, settings, clock, self._record, self._guard)
         self._objective = ObjectiveKeeper(run, clock, figure)
-        self._requests = Requests(cluster, clock, cluster_id)
-        self._last_check = LastCheck(run, self._throttling, self._guard, clock)
+        self._requests = requests.Requests(cluster, clock, cluster_id)
+        self._last_check = requests.LastCheck(run, self._throttling, self._guard, clock)
         self._failures = 0  # of polls, in a row
         self._reads_to_cancel = 0  # made for cancels
         self._leaving = asyncio.Event()
@@ -274,7 +267,6 @@ class Engine:
             self._record([now])
 
     async def _take_in_poll(self) -> bool:
-        """Poll, record the news, and return whether a decision may follow."""
         seen = await self._while_listening(self._poll())
         if self._has_lost():
             return False
@@ -319,7 +311,7 @@ class Engine:
         if self._run.outage is None:
             self._record([Outage(lost=True, reason=reason)])
 
-    async def _act(self, decided: Turn) -> None:
+    async def _act(self, decided: requests.Turn) -> None:
         """Send one request after the other, each without what no longer holds."""
         self._record(self._throttling.share(self._decider.last_poll, self._decider.flows))
         tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
@@ -332,20 +324,19 @@ class Engine:
             self._record(self._decider.process_answer(sending.request, results))
 
     async def _send(
-        self, sending: PendingRequest, decided: Turn
+        self, sending: requests.PendingRequest, decided: requests.Turn
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Read for a request, then send the part that still holds and was not called off."""
         read = await self._read_for(sending)
         self._commands.take_commands()
         self._check_gate()
         self._recorder.check_owned()
         if self._commands.leave_reason or self._leaving.is_set():
-            return not_sent(sending, "the run is being left")
+            return requests.not_sent(sending, "the run is being left")
         if read.seen is None:
-            return not_sent(sending, read.problem)
+            return requests.not_sent(sending, read.problem)
         polled = self._decider.last_poll
         if self._clock.monotonic() - polled.asked_s >= POLL_STALE_S:
-            return not_sent(sending, "the poll that it was decided by is too old")
+            return requests.not_sent(sending, "the poll that it was decided by is too old")
         observed = self._decider.interpret(read.seen)
         held = self._last_check.refusals(sending, decided, observed, polled)
         kept = sending.only(sending.partitions.keys() - held.keys())
@@ -355,7 +346,7 @@ class Engine:
         within_s = self._throttling.holds_for_s(polled, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
-    async def _read_for(self, sending: PendingRequest) -> RequestRead:
+    async def _read_for(self, sending: requests.PendingRequest) -> requests.RequestRead:
         """Read again if a cancel was read for meanwhile: that read may be the newer one."""
         settings = sending.request is Request.ALTER
         while True:
@@ -383,7 +374,7 @@ class Engine:
     async def _cancel(self) -> None:
         due = list(self._decider.cancels_due)
         self._reads_to_cancel += bool(due)
-        read = RequestRead(None)
+        read = requests.RequestRead(None)
         if due:
             read = await self._guard.beside(self._requests.read(due, to_cancel=True))
         if read.seen is None or self._guard.why_not(begins_step=False):
@@ -392,12 +383,11 @@ class Engine:
         self._record(judged)
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
-            sending = PendingRequest(Request.CANCEL, dict.fromkeys(cancels))
+            sending = requests.PendingRequest(Request.CANCEL, dict.fromkeys(cancels))
             results = await self._requests.send(sending, read.seen)
             self._record(self._decider.process_answer(Request.CANCEL, results))
 
     async def _clean_up_throttles(self) -> None:
-        """Remove the throttles that nothing in flight needs, where the cluster answers."""
         if self._run.outage is None and self._decider.has_polled:
             await self._throttling.loosen(self._decider.last_poll, leaving=True)
 
@@ -416,7 +406,6 @@ class Engine:
         return self._pause(usual_s) if self._decider.waits_for_steps else usual_s
 
     async def _wait(self, seconds: float) -> None:
-        """Wait for the next turn, but return at once if a command arrives."""
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
         until_s = self._clock.monotonic() + seconds

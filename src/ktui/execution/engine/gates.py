@@ -242,7 +242,6 @@ class CancelsOnly:
         self.unhealthy = False  # the cluster's health lets no new step begin
 
     def apply(self, *, shut: bool) -> None:
-        """Free the places of partitions that may not go on, or restore them once they may."""
         roster = self._memory.roster
         self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._is_cancelled(tp))
         if shut:

@@ -271,7 +271,6 @@ class StepsInFlight:
         observed: Observed,
         how: StepOutcome,
     ) -> list[AnyRunEvent]:
-        """Distinguish a step that was cancelled, got lost, or met a foreign reassignment."""
         match how:
             case StepOutcome.TAKEN_OVER:
                 what = f"reassigned it to {_listed(state.target)}"

@@ -18,6 +18,7 @@ from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
+from ktui.execution.run import parts, unanswered
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -28,25 +29,9 @@ from ktui.execution.run.events import (
     StepOver,
     UrgencyChanged,
 )
-from ktui.execution.run.parts import (
-    Outcome,
-    failure_reason,
-    judge_refusal,
-    missing_permission,
-    refusal_text,
-)
 from ktui.execution.run.run import Run, nothing_was_sent, remains_not_begun
 from ktui.execution.run.states import CancelKind, State, state_when_cancelled
 from ktui.execution.run.track import Track, goal_text
-from ktui.execution.run.unanswered import (
-    GIVEN_UP_S,
-    SILENT_S,
-    LastHeard,
-    Unanswered,
-    always_heard,
-    left_open,
-    open_request_text,
-)
 from ktui.pacing.limits import Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation, Step
@@ -127,12 +112,12 @@ class Hold(enum.Enum):
 class WorkingState:
     """The run, the pacing state of each of its partitions, and what is not certain yet."""
 
-    def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
+    def __init__(self, run: Run, heard: unanswered.LastHeard = unanswered.always_heard) -> None:
         self.run = run
         self.roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=run.racks)
         self.doubts = Debounce()
         self.cordons = Cordons()
-        self.unanswered = Unanswered(left_open(run), heard)
+        self.unanswered = unanswered.Unanswered(unanswered.left_open(run), heard)
         self.progress = Progress()
         self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
 
@@ -166,7 +151,7 @@ class WorkingState:
     def keep_waiting(self, track: Track) -> list[AnyRunEvent]:
         """Return why, once. Meanwhile no other waits to be cut with this one."""
         self.roster.stall(track.tp, stalled=True)
-        why = open_request_text(self.unanswered.node(track.tp))
+        why = unanswered.open_request_text(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_cancelled_by_operator
         return state_change(track, State.STALLED if stalls else track.state, why)
 
@@ -175,16 +160,16 @@ class WorkingState:
         if track.tp not in self.unanswered:
             return False
         silent_s = self.unanswered.silent_for(track.tp, now_s)
-        return track.cancel is not CancelKind.STOP or silent_s < GIVEN_UP_S
+        return track.cancel is not CancelKind.STOP or silent_s < unanswered.GIVEN_UP_S
 
     def yields_place(self, track: Track, now_s: float) -> bool:
         silent_s = self.unanswered.silent_for(track.tp, now_s)
-        return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
+        return track.cancel is not CancelKind.STOP and silent_s >= unanswered.SILENT_S
 
     def hold_unanswered(self, track: Track) -> list[AnyRunEvent]:
         """Hold it until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
-        why = open_request_text(self.unanswered.node(track.tp))
+        why = unanswered.open_request_text(self.unanswered.node(track.tp))
         return state_change(track, state_when_cancelled(State.BLOCKED, track.cancel), why)
 
     def forget(self, tp: TopicPartition) -> None:
@@ -298,7 +283,7 @@ class AnswerHandler:
     ) -> list[AnyRunEvent]:
         """A request denied as a whole pauses the run: no partition is at fault."""
         events: list[AnyRunEvent] = []
-        missing = None if request is Request.CANCEL else missing_permission(results.values())
+        missing = None if request is Request.CANCEL else parts.missing_permission(results.values())
         for tp, result in results.items():
             answered = Answered(
                 tp.topic,
@@ -330,9 +315,9 @@ class AnswerHandler:
     ) -> list[AnyRunEvent]:
         """Retry after a while, unless that was the last try; `request` is the first of the step."""
         once = self._memory.run.limits.shape is Shape.WHOLE and track.cancel is None
-        judged = judge_refusal(result, track.refusals, once=once, may_fail=last_try)
-        if judged.outcome is Outcome.FAILED:
-            return self._memory.fail(track, failure_reason(judged.tries, result, request))
+        judged = parts.judge_refusal(result, track.refusals, once=once, may_fail=last_try)
+        if judged.outcome is parts.Outcome.FAILED:
+            return self._memory.fail(track, parts.failure_reason(judged.tries, result, request))
         situation = self._memory.roster.situation(track.tp)
         if judged.cordoned is not None:
             self._memory.cordons.refused(judged.cordoned, now_s)
@@ -341,7 +326,7 @@ class AnswerHandler:
             self._memory.roster.not_begun(track.tp)
         following = self._memory.end_step(track, situation)
         self._back_off(track.tp, result, judged.tries, now_s)
-        held, words = judged.outcome is Outcome.BLOCKED, refusal_text(result)
+        held, words = judged.outcome is parts.Outcome.BLOCKED, parts.refusal_text(result)
         again = "" if held else ", to be tried again"
         reason = f"refused{again}: {words}" if result.code else f"not sent: {words}"
         over = step_over_event(track, situation, reached=False, reason=reason)
@@ -360,10 +345,10 @@ class AnswerHandler:
     def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[AnyRunEvent]:
         if nothing_was_sent(Request.ELECT, result, track):
             return self._refused(Request.ELECT, track, result, now_s, last_try=True)
-        judged = judge_refusal(result, track.refusals)
-        if judged.outcome is not Outcome.FAILED or not judged.counts:
+        judged = parts.judge_refusal(result, track.refusals)
+        if judged.outcome is not parts.Outcome.FAILED or not judged.counts:
             return []
-        words = refusal_text(result)
+        words = parts.refusal_text(result)
         return self._memory.fail(track, f"its election was refused: {words}")
 
 
@@ -371,7 +356,7 @@ def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
     """It is repeated as long as it has no effect."""
     if not track.step_cancelled_by_operator or means(result.code, Means.IN_FORCE):
         return []
-    return [state_event(track, State.REFUSED, refusal_text(result))]
+    return [state_event(track, State.REFUSED, parts.refusal_text(result))]
 
 
 class NodeProbe:

@@ -120,7 +120,6 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "ru
 
     @property
     def share(self) -> float | None:
-        """0 to 1; None if there is nothing to copy, or sizes are not known."""
         return self.bytes_done / self.bytes if self.bytes else None
 
 

@@ -336,7 +336,6 @@ class EventCommand:
             return failures
 
     def close(self, within_s: float = CLOSING_S) -> list[str]:
-        """Wait for the last notices to be taken, and return what went wrong."""
         until_s = time.monotonic() + within_s
         with self._changed:
             while (self._waiting or self._busy) and (left_s := until_s - time.monotonic()) > 0:

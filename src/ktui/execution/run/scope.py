@@ -71,7 +71,6 @@ class CancelScope:
 
     @property
     def idle(self) -> bool:
-        """Whether the cancel would change nothing: each is cancelled already, or over."""
         return all(effect.idle for effect in self.effects.values())
 
     @property

@@ -113,7 +113,6 @@ class ThrottleLedger(msgspec.Struct):
 
     @property
     def refusal(self) -> str:
-        """Why Kafka refused a change of a throttle; empty if it accepted them all."""
         return next(iter(self.refusals.values()), "")
 
     def is_kept(self, rates: ThrottleRates) -> bool:

@@ -228,7 +228,6 @@ class ThrottleManager:
         return any(change.resource not in resting for change in changes)
 
     async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
-        """Read what the run relies on, and note changes of it by someone else."""
         resting, asked_s = self.resting, self._clock.monotonic()
         theirs = {
             key

@@ -13,15 +13,7 @@ import msgspec
 from ktui.execution.run.events import AnyRunEvent, RateChosen, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.time_left.rest import (
-    CopyProgress,
-    LeastLeft,
-    Remaining,
-    Timelines,
-    leader_of,
-    least_remaining,
-    simulate_remaining,
-)
+from ktui.execution.time_left import rest
 from ktui.insights import Prior
 from ktui.pacing.situation import Move
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
@@ -51,7 +43,7 @@ class TimeNeeded:
         self.assumed = not known and rates.basis.source is Source.ASSUMED
         for track, step in run.open_steps:
             if not step.cancelled_by_operator:
-                self._count(track, [(leader_of(step), broker) for broker in step.begun.adding])
+                self._count(track, [(rest.leader_of(step), broker) for broker in step.begun.adding])
 
     def beside(self, moves: Iterable[Move]) -> None:
         """Count the copies of moves that are about to begin together."""
@@ -112,10 +104,10 @@ class ForecastMemory(msgspec.Struct):
     """What was learned from a run's copies so far, and what was forecast lately."""
 
     capacity: CapacityMemory = msgspec.field(default_factory=CapacityMemory)
-    copies: CopyProgress = msgspec.field(default_factory=CopyProgress)
+    copies: rest.CopyProgress = msgspec.field(default_factory=rest.CopyProgress)
     at: datetime | None = None
     simulated_at: datetime | None = None
-    simulated: Remaining = Remaining(0.0, 0.0)
+    simulated: rest.Remaining = rest.Remaining(0.0, 0.0)
     forecasts: deque[tuple[datetime, float]] = msgspec.field(default_factory=deque)
     """With the seconds that it said were left."""
 
@@ -165,10 +157,12 @@ class TimeLeftForecast:
         if self.headway.looked or size < _SMALLEST_SAMPLE or took_s <= 0:
             return
         seconds = min(took_s, _JUDGED_S)
-        copied = [((leader_of(step), broker), size * seconds / took_s) for broker in begun.adding]
+        copied = [
+            ((rest.leader_of(step), broker), size * seconds / took_s) for broker in begun.adding
+        ]
         self._capacity.learn(copied, seconds, self._run.throttled.in_force)
 
-    def update(self, now: datetime, seen: Timelines) -> None:
+    def update(self, now: datetime, seen: rest.Timelines) -> None:
         self._memory.at = now
         expected = self.time_needed().bytes_s if self.known else lambda _: 0.0
         self.headway.update(self._run, self._capacity, now, seen, expected)
@@ -244,13 +238,13 @@ class TimeLeftForecast:
             (bandwidth.takes(broker, MANY) for broker in onto), default=self._capacity.usual_bytes_s
         )
 
-    def left_under(self, throttle: ThrottleRates, grows_s: float) -> Remaining:
+    def left_under(self, throttle: ThrottleRates, grows_s: float) -> rest.Remaining:
         """Copied at these rates, growing for half of `grows_s`. Raises ValueError: no poll."""
         run, headway = self._run, self.headway
         joining_s = headway.joining_s
         if joining_s is None:
             joining_s = self._capacity.joining_s
-        return simulate_remaining(
+        return rest.simulate_remaining(
             run,
             headway,
             self._capacity.under(throttle),
@@ -258,14 +252,14 @@ class TimeLeftForecast:
             grown=self._grown(grows_s),
         )
 
-    def least_left(self) -> LeastLeft | None:
+    def least_left(self) -> rest.LeastLeft | None:
         """At the same rates; None before a poll, or with nothing to copy."""
         if self._memory.at is None:
             return None
         if self._memory.simulated_at is None:
             self._simulate(self._memory.at)
         whole_s, in_force = self._memory.simulated.whole_s, self._run.throttled.in_force
-        bound = least_remaining(
+        bound = rest.least_remaining(
             self._run, self.headway, self._capacity.under(in_force), grown=self._grown(whole_s)
         )
         if bound is None:
@@ -273,7 +267,7 @@ class TimeLeftForecast:
         if bound.time_s.middle > whole_s:  # more is in flight than the limits of now allow
             bound = msgspec.structs.replace(bound, time_s=Span(whole_s, whole_s, whole_s))
         times = whole_s / bound.time_s.middle if whole_s else 1.0
-        return LeastLeft(bound, times, self.basis)
+        return rest.LeastLeft(bound, times, self.basis)
 
     def _grown(self, grows_s: float) -> float:
         run, now = self._run, self._memory.at
@@ -339,7 +333,7 @@ class Promise:
             if isinstance(event, StepOver) and step is not None and event.reached:
                 self.forecast.step_over(step.begun, step.at, event, now)
 
-    def update(self, now: datetime, seen: Timelines) -> None:
+    def update(self, now: datetime, seen: rest.Timelines) -> None:
         """Learn from a poll of the partitions in flight, also while there is no time to keep."""
         if self._in_force != self._run.throttled.in_force:
             self._in_force = self._run.throttled.in_force
@@ -391,11 +385,11 @@ class Promise:
         ends = ends_at(rate)
         return RateChosen(rate=rate, ends_at=ends, late=ends > by)
 
-    def _left(self, rate: float | None, grows_s: float) -> Remaining:
+    def _left(self, rate: float | None, grows_s: float) -> rest.Remaining:
         rates = self._run.throttled.with_chosen(None if rate is None else max(1, math.ceil(rate)))
         return self.forecast.left_under(rates, grows_s)
 
-    def _at_most_s(self, left: Remaining) -> float:
+    def _at_most_s(self, left: rest.Remaining) -> float:
         longer = _SURE if self.forecast.known else _UNSURE
         return left.copying_s * longer + left.waiting_s
 
