@@ -87,28 +87,21 @@ def simulate_rest_of_run(
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
     """Simulate the rest of a run, of which no replica is being copied yet."""
-    simulated = _SimulatedRun(
-        Roster(limits, racks=left.racks), overhead, copying, on_decision, inbound
-    )
-    if left.in_flight:
-        simulated.resume(left.in_flight)
-    simulated.take_on(left.waiting)
-    return simulated.result()
+    return _SimulatedRun(left, limits, overhead, copying, on_decision, inbound).result()
 
 
 class _SimulatedRun:
     def __init__(
         self,
-        roster: Roster,
+        left: RestOfRun,
+        limits: Limits,
         overhead: StepOverhead,
         copying: CopiesOfBothEnds,
-        on_decision: OnDecision | None = None,
-        inbound: Mapping[TopicPartition, int] | None = None,
+        on_decision: OnDecision | None,
+        inbound: Mapping[TopicPartition, int] | None,
     ) -> None:
         self._on_decision = on_decision
-        self._to_come: Iterator[WantedPartition] = iter(())
-        self._waiting = 0
-        self._roster = roster
+        self._roster = Roster(limits, racks=left.racks)
         self._under_way: dict[TopicPartition, WantedPartition] = {}
         """Partitions on the roster, including those in the queue."""
         self._overhead = overhead
@@ -121,15 +114,14 @@ class _SimulatedRun:
         self._fetched = FetchTraffic(inbound or {})
         self._most_in_flight = 0
         self._cuts = LastMinute()
-
-    def take_on(self, wanted: Sequence[WantedPartition]) -> None:
-        limits = self._roster.limits
-        self._to_come = _in_order(wanted, limits)
-        self._waiting = len(wanted)
+        if left.in_flight:
+            self._resume(left.in_flight)
+        self._to_come = _in_order(left.waiting, limits)
+        self._waiting = len(left.waiting)
         if limits.partitions is not None:
             self._waiting = max(_WAITING, 2 * limits.partitions)
 
-    def resume(self, in_flight: Sequence[StepInFlight]) -> None:
+    def _resume(self, in_flight: Sequence[StepInFlight]) -> None:
         self._under_way.update({one.wanted.tp: one.wanted for one in in_flight})
         self._roster.add(one.wanted for one in in_flight)
         in_flight = [one for one in in_flight if one.wanted.tp in self._roster]

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from ktui.cluster.broker import racks_of
 from ktui.cluster.observation import Observation
@@ -19,7 +19,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.text import urgent_text
 from ktui.execution.run.track import Track, is_queued, queue_rank
 from ktui.execution.time_left.forecast import TimeNeeded
-from ktui.execution.time_left.rest import expected_situation
+from ktui.execution.time_left.rest import expected_situation, wanted_after
 from ktui.pacing.choosing import (
     WaitsFor,
     WaitsForCut,
@@ -32,7 +32,7 @@ from ktui.pacing.limits import FIELDS, Full
 from ktui.pacing.queue import Precedence, Usage
 from ktui.pacing.room import NOTHING_FOREIGN, WaitsToGoAlone
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Decision, Racks, Situation, Step, WantedPartition
+from ktui.pacing.situation import Decision, Racks, Situation, Step
 from ktui.pacing.steps import next_steps
 from ktui.quantities import as_count
 
@@ -162,36 +162,21 @@ class Waits:
         roster = Roster(run.limits, urgent_first=run.options.urgent_first, racks=self._racks)
         roster.cuts_lately = run.cuts.count(self._now.timestamp())
         in_flight = list(run.open_steps)
-        roster.add(
-            WantedPartition(
-                track.tp,
-                # not done while its step is in flight, whatever comes of it
-                msgspec.structs.replace(expected_situation(track), reassigning=True),
-                track.planned.size,
-                track.planned.sized,
-                track.planned.ahead,
-                begun=True,
+        wanted = (wanted_after(track, track.planned.size) for track, _ in in_flight)
+        roster.add(  # not done while their steps are in flight, whatever comes of them
+            replace(
+                one, situation=replace(one.situation, reassigning=True), begun=True, first=False
             )
-            for track, _ in in_flight
+            for one in wanted
         )
         moves = (step.begun.move for _, step in in_flight)
         roster.submitted(Decision(run.batch, steps=tuple(moves)))
         for track, _ in in_flight:
             roster.stall(track.tp, stalled=track.state is State.STALLED)
-        roster.add(
-            WantedPartition(
-                track.tp,
-                expected_situation(track),
-                track.planned.size,
-                track.planned.sized,
-                track.planned.ahead,
-                begun=True,
-                first=track.cancel is not None,
-                urgent=track.urgency is not None,
-            )
-            for track in self._between
-            if self._may_go(track)
+        between = (
+            (t, wanted_after(t, t.planned.size)) for t in filter(self._may_go, self._between)
         )
+        roster.add(replace(w, begun=True, urgent=t.urgency is not None) for t, w in between)
         return roster
 
     def _may_go(self, track: Track) -> bool:
