@@ -67,7 +67,7 @@ VERBS = {
     "list": "ktui.cli.run.list:command",
     "plan": "ktui.cli.plan.make:command",
     "progress": "ktui.cli.plan.progress:command",
-    "verify": "ktui.cli.reassign.verify_plan:command",
+    "verify": "ktui.cli.reassign.changes:command",
     "rehearse": "ktui.cli.rehearse.command:command",
     "start": "ktui.cli.start.command:command",
     "resume": "ktui.cli.start.follow:command",

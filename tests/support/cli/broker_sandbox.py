@@ -63,7 +63,7 @@ class BrokerSandbox:
         clock = VirtualClock(leaping=True)
         self.simulated = SimulatedCluster(ClusterSpec(brokers=brokers, **values), clock)
         self.reader = self.simulated.reader
-        self._monkeypatch.setattr("ktui.cli.broker.cordon.SystemClock", lambda: clock)
+        self._monkeypatch.setattr("ktui.cli.broker.status.SystemClock", lambda: clock)
         self.wait(1.0)
 
     def _chosen(self, *_: object) -> NamedCluster:

@@ -10,11 +10,11 @@ VERBS = {
     "remove": "ktui.cli.broker.remove:command",
     "status": "ktui.cli.broker.status:command",
     "empty": "ktui.cli.broker.status:empty",
-    "cordon": "ktui.cli.broker.cordon:cordon",
-    "uncordon": "ktui.cli.broker.cordon:uncordon",
+    "cordon": "ktui.cli.broker.status:cordon",
+    "uncordon": "ktui.cli.broker.status:uncordon",
     "demote": "ktui.cli.broker.runs:command",
     "undo": "ktui.cli.broker.runs:undo",
-    "unregister": "ktui.cli.broker.cordon:command",
+    "unregister": "ktui.cli.broker.status:unregister",
 }
 
 

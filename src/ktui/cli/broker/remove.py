@@ -12,9 +12,8 @@ from operator import not_
 import click
 import msgspec
 
-from ktui.cli.broker.cordon import typed_id
 from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
-from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout
+from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout, typed_id
 from ktui.cli.context.claim import check_owner, claim_request, own_cluster
 from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option

@@ -28,9 +28,9 @@ from ktui.cli.context.cluster import (
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import INTERRUPTED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster, check_scope, find_on_brokers
+from ktui.cli.options.run import cancel_options, check_scope_given, read_cancel_request
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
 from ktui.cli.process import Launch, answer_json, end_if_refused, launch_left_run, print_answer

@@ -19,7 +19,7 @@ from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import FAILED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.pipeline.lake_segments import LakeSegments, lake_in, read_lake
+from ktui.cli.pipeline.group import LakeSegments, lake_in, read_lake
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource

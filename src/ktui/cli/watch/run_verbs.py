@@ -10,8 +10,12 @@ import click
 
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.options.run import schedule_options
+from ktui.cli.options.run import (
+    cancel_options,
+    check_scope_given,
+    read_cancel_request,
+    schedule_options,
+)
 from ktui.cli.options.throttle import (
     GivenLimits,
     limit_changes,

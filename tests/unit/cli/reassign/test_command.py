@@ -19,9 +19,9 @@ from man_pages import page
 
 from ktui import __version__
 from ktui.cli.main import ktui
+from ktui.cli.reassign.changes import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cli.reassign.command import Arguments, command, help_text
 from ktui.cli.reassign.options import OPTIONS, Action, Group
-from ktui.cli.reassign.verify_plan import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
