@@ -270,7 +270,9 @@ class _Alteration:
                 self.show()
             sys.exit(0)
         if self._change.plan.partitions:
-            self._check_run(name or self._default_name())
+            end = f"-{self._how.now.astimezone():%Y%m%d-%H%M%S}"
+            usual = f"alter-{self._topic.name}"[: LONGEST_NAME - len(end)] + end
+            self._check_run(name or usual)
         if self._change.adds:
             asyncio.run(_check_permitted(self._target.cluster, self._topic.name))
 
@@ -293,10 +295,6 @@ class _Alteration:
         self._start = check_new_run(new, self._target, self._how)
         if not self._how.dry_run:
             report_findings(self._start)
-
-    def _default_name(self) -> str:
-        end = f"-{self._how.now.astimezone():%Y%m%d-%H%M%S}"
-        return f"alter-{self._topic.name}"[: LONGEST_NAME - len(end)] + end
 
     def show(self) -> NoReturn:
         dry_run = None if self._start is None else dry_run_of(self._start)

@@ -25,7 +25,6 @@ from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start.command import StartOptions, start_options
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterDescription
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
@@ -128,7 +127,8 @@ def _read_request(
     warn_of_tls(target.cluster)
     cluster = target.cluster.ask(lambda reader: reader.describe_cluster())
     file = RemovalFile(how.state, cluster.cluster_id, broker)
-    _check_known(broker, file, cluster)
+    if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
+        raise BadInput(unknown_broker(broker, cluster.brokers))
     if options.exclude:
         check_names(EXCLUDE, options.exclude, read_plan_layout(target.cluster))
     how, runs = msgspec.structs.replace(how, headless=True), LeftRuns.of(target, how)
@@ -176,11 +176,6 @@ def _read_request(
         report=report,
         note=print_note,
     )
-
-
-def _check_known(broker: int, file: RemovalFile, cluster: ClusterDescription) -> None:
-    if broker not in cluster.brokers and cluster.reports_fenced and file.load() is None:
-        raise BadInput(unknown_broker(broker, cluster.brokers))
 
 
 def _is_removed(request: RemovalRequest) -> bool:

@@ -81,15 +81,12 @@ class Config(msgspec.Struct, frozen=True):
     def context(self, name: str) -> Context:
         if name in self.contexts:
             return self.contexts[name]
-        if not self.contexts:
-            raise FileProblem(self.path, None, f"no context {name!r}. {self.no_contexts}")
-        known = ", ".join(sorted(self.contexts))
-        raise FileProblem(self.path, None, f"no context {name!r}. Known contexts: {known}")
-
-    @property
-    def no_contexts(self) -> str:
-        what = "There is no such file" if self.file is None else "The file defines no contexts"
-        return f"{what}. Name the brokers with --bootstrap-server, or write a context into it"
+        if self.contexts:
+            what = f"Known contexts: {', '.join(sorted(self.contexts))}"
+        else:
+            none = "There is no such file" if self.file is None else "The file defines no contexts"
+            what = f"{none}. Name the brokers with --bootstrap-server, or write a context into it"
+        raise FileProblem(self.path, None, f"no context {name!r}. {what}")
 
     def place(self, context: str, *keys: str) -> str:
         """Return where a setting of a context is: "FILE:LINE, context NAME"."""

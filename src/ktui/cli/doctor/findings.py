@@ -429,26 +429,21 @@ def _preview(preview: ClaimPreview) -> Iterator[DoctorFinding]:
 
 def judge_canaries(
     topics: Iterable[str], live: Collection[str], resumable: Collection[str]
-) -> list[DoctorFinding]:
-    """Return a finding for each topic of a canary."""
-    return [_of_canary(topic, live, resumable) for topic in sorted(filter(is_canary, topics))]
-
-
-def _of_canary(topic: str, live: Collection[str], resumable: Collection[str]) -> DoctorFinding:
-    run = topic.removeprefix(CANARY_PREFIX)
-    what = f"topic {topic}: the canary of run {run}"
-    if run in live:
-        return note(f"{what}, which is live", "Its engine deletes it when it exits.")
-    if run in resumable:
-        return note(
-            f"{what}, which waits for resume",
-            f"`ktui resume {run}` takes it up again, and deletes it when its engine exits.",
+) -> Iterator[DoctorFinding]:
+    """Yield a finding for each topic of a canary."""
+    for topic in sorted(filter(is_canary, topics)):
+        run = topic.removeprefix(CANARY_PREFIX)
+        which = "which no run of this state directory uses"
+        fix = (
+            "If no run of another one does, it was left behind. Delete it: kafka-topics.sh "
+            f"--delete --topic {topic}"
         )
-    return note(
-        f"{what}, which no run of this state directory uses",
-        "If no run of another one does, it was left behind. Delete it: kafka-topics.sh --delete "
-        f"--topic {topic}",
-    )
+        if run in live:
+            which, fix = "which is live", "Its engine deletes it when it exits."
+        elif run in resumable:
+            which = "which waits for resume"
+            fix = f"`ktui resume {run}` takes it up again, and deletes it when its engine exits."
+        yield note(f"topic {topic}: the canary of run {run}, {which}", fix)
 
 
 _VERIFY = (

@@ -13,7 +13,6 @@ import click
 
 from ktui.cli.context.claim import (
     NO_OWNERSHIP,
-    ClaimRequest,
     OwnerChoice,
     claim_request,
     no_ownership_option,
@@ -75,7 +74,10 @@ def export(
         if claim is not None:
             _check_alone(state, cluster_id, name, live)
         run = export_run(client.folder, file, SystemClock())
-        owned = None if claim is None else _release(claim)
+        try:
+            owned = None if claim is None else asyncio.run(release_cluster(claim))
+        except RunProblem as problem:
+            owned = str(problem)
     if json:
         left = _partitions_left(run)
         shape = {"run": name, "file": clean(str(file)), "partitions_left": left, "owned": owned}
@@ -107,13 +109,6 @@ def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun
             f"could not tell that throttle from their own. First: ktui resume {other_name}; or: "
             f"ktui cancel {other_name} --stop --all"
         )
-
-
-def _release(claim: ClaimRequest) -> str | None:
-    try:
-        return asyncio.run(release_cluster(claim))
-    except RunProblem as problem:
-        return str(problem)
 
 
 def _partitions_left(run: Run) -> int:

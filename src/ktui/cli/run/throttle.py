@@ -217,7 +217,11 @@ def _undo(client: RunClient, *, json: bool) -> None:
 def _leave_behind(client: RunClient, *, json: bool) -> None:
     """Let a run end without its throttle; end the program with NOT_ALL_DONE if some of it stays."""
     run = client.read_live()
-    _check_over(run)
+    if run.over < len(run.tracks):  # by the end all that can be unthrottled is
+        raise BadInput(
+            f"--leave-behind: run {run.name} still moves partitions, and removes its throttle "
+            f"after them. To lift it now: ktui throttle {run.name} none"
+        )
     left = run.throttled.changed
     send_command(client, LeaveThrottles(), json=json)
     if left:
@@ -226,15 +230,6 @@ def _leave_behind(client: RunClient, *, json: bool) -> None:
             "back. To delete it through a controller: ktui doctor --clear-throttles"
         )
         sys.exit(NOT_ALL_DONE)
-
-
-def _check_over(run: Run) -> None:
-    """Check that nothing is left to move: by then all that can be unthrottled is."""
-    if run.over < len(run.tracks):
-        raise BadInput(
-            f"--leave-behind: run {run.name} still moves partitions, and removes its throttle "
-            f"after them. To lift it now: ktui throttle {run.name} none"
-        )
 
 
 def _facts(run: str, throttle: ThrottleStatus) -> Iterator[str]:

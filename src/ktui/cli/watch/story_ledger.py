@@ -103,7 +103,10 @@ class StoryLedger:
         self._cluster.catch_up()
         cluster, first = self._cluster, self._first
         still = first.keys() - self._gone - self._moving
-        back = sum(_same(first[tp], cluster.controller.get(tp)) for tp in still)
+        now = {tp: cluster.controller.get(tp) for tp in still}
+        back = sum(
+            at is not None and {*at.replicas} == {*first[tp].replicas} for tp, at in now.items()
+        )
         return StoryFacts(
             moved=len(still) - back,
             back=back,
@@ -116,10 +119,6 @@ class StoryLedger:
             lacking=self._lacking.until(cluster.now_s),
             below_min=self._below.until(cluster.now_s),
         )
-
-
-def _same(first: Registration, at: Registration | None) -> bool:
-    return at is not None and {*at.replicas} == {*first.replicas}
 
 
 class BreakableStory:

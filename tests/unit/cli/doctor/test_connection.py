@@ -269,7 +269,7 @@ TOPICS = ["ktui-canary-over", "orders", "ktui-canary-left", "ktui-canary-goes-on
 
 
 def test_each_topic_of_a_canary_is_named_with_what_deletes_it() -> None:
-    found = judge_canaries(TOPICS, live={"goes-on"}, resumable={"left"})
+    found = [*judge_canaries(TOPICS, live={"goes-on"}, resumable={"left"})]
 
     whats = [each.what.removeprefix("topic ktui-canary-") for each in found]
     assert whats == [
