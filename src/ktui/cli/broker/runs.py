@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import click
 import msgspec
 
 from ktui.cli.broker.status import broker_argument, read_plan_layout
-from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, ownership_options
+from ktui.cli.context.claim import OwnerChoice, ownership_options
 from ktui.cli.context.cluster import (
     Cluster,
     ClusterChoice,
@@ -47,7 +46,7 @@ from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.forecast.progress_text import run_ending
-from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.process import AttachedEngine
 from ktui.execution.host.state_dir import StateDir
@@ -92,58 +91,48 @@ def begin_run(checked: CheckedRun, target: Target, how: StartOptions) -> int:
     return carry_out(checked, target, how)
 
 
-class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
+class LeftRuns(msgspec.Struct, frozen=True):
     """How runs that exist already are carried on, each in an engine process of its own."""
 
     target: Target
     state: StateDir
-    until: datetime | None = None
-    concurrent: bool = False
-    ownership: OwnerChoice = AS_CONTEXT
-    json: bool = False
+    json: bool
+    how: Mapping[str, Any]  # further arguments of each launch
 
     @classmethod
     def of(cls, target: Target, how: StartOptions) -> Self:
-        return cls(
-            target=target,
-            state=how.state,
-            until=how.until,
-            concurrent=how.concurrent,
-            ownership=how.ownership,
-            json=how.json,
-        )
-
-    def go_on(self, name: str) -> int:
-        """Carry a run on to its end, in its engine if it has one, and return the exit code."""
-        client, found = self._found(name)
-        if found.run.ended:
-            return EXIT_CODES[run_ending(found.run)]
-        return self._carry_on(client, found)
+        launch = {"ownership": how.ownership, "until": how.until, "concurrent": how.concurrent}
+        return cls(target, how.state, how.json, launch)
 
     def cancel(self, name: str, kind: CancelKind, partitions: Collection[TopicPartition]) -> int:
         """Cancel some partitions of a run, and return the exit code of the run.
 
         The run may have ended. Repeated, this goes on with what is left of it.
         """
-        client, found = self._found(name)
-        command = CancelMoves(kind, (), tuple(partitions))
+        return self.go_on(name, CancelMoves(kind, (), tuple(partitions)))
 
-        def ask() -> None:
-            client.ask(command)
-
-        return self._carry_on(client, found, ask)
-
-    def _found(self, name: str) -> tuple[RunClient, BegunRun]:
+    def go_on(self, name: str, cancel: CancelMoves | None = None) -> int:
+        """Carry a run on to its end, in its engine if it has one, and return the exit code."""
         client = RunClient.find(self.state, name)
         found = client.read_begun()
         if found.damage is not None:
             print_note(f"damaged: {found.damage}. The run goes on from what comes before")
         refuse_exported(found.run)
-        return client, found
+        if cancel is None and found.run.ended:
+            return EXIT_CODES[run_ending(found.run)]
 
-    def _carry_on(
-        self, client: RunClient, found: BegunRun, ask: Callable[[], None] = lambda: None
-    ) -> int:
+        def ask() -> None:
+            if cancel is not None:
+                client.ask(cancel)
+
+        cluster_id = found.begun.cluster_id
+        shut = shut_gate(self.state, cluster_id)
+        if shut is not None:
+            print_note(f"{gate_line(shut, self.state, client.name)}. Until then only cancels go on")
+        start = partial(self._engine, client, cluster_id, ask)
+        return follow(start, self.state, json=self.json, after=found.run.seq)
+
+    def _engine(self, client: RunClient, cluster_id: str, ask: Callable[[], None]) -> Engine:
 
         def attached() -> AttachedEngine | None:
             owner = client.owner
@@ -152,29 +141,15 @@ class LeftRuns(msgspec.Struct, frozen=True, kw_only=True):
             ask()
             return AttachedEngine(client.folder, owner)
 
-        def start() -> Engine:
-            if (engine := attached()) is not None:
-                return engine
-            launch = Launch.on(
-                self.target,
-                self.state,
-                found.begun.cluster_id,
-                client.name,
-                self.ownership,
-                until=self.until,
-                concurrent=self.concurrent,
-            )
-            try:
-                return launch_left_run(launch, ask)
-            except RunProblem:  # perhaps because another engine was being started
-                if (engine := attached()) is None:
-                    raise
-                return engine
-
-        shut = shut_gate(self.state, found.begun.cluster_id)
-        if shut is not None:
-            print_note(f"{gate_line(shut, self.state, client.name)}. Until then only cancels go on")
-        return follow(start, self.state, json=self.json, after=found.run.seq)
+        if (engine := attached()) is not None:
+            return engine
+        launch = Launch.on(self.target, self.state, cluster_id, client.name, **self.how)
+        try:
+            return launch_left_run(launch, ask)
+        except RunProblem:  # perhaps because another engine was being started
+            if (engine := attached()) is None:
+                raise
+            return engine
 
 
 @click.command("demote", cls=GroupedCommand, context_settings=MADE_BY_KTUI)
@@ -263,9 +238,7 @@ def undo(
             f"no run in {state.path} has demoted broker {broker} by `ktui broker demote`. To undo "
             "another run: ktui cancel RUN --rollback"
         )
-    runs = LeftRuns(
-        target=target, state=state, concurrent=concurrent, ownership=ownership, json=json
-    )
+    runs = LeftRuns(target, state, json, {"concurrent": concurrent, "ownership": ownership})
     back = _find_undo(runs, last.name)
     for line in left_as_is_lines(back.left):
         print_note(line)
