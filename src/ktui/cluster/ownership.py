@@ -245,103 +245,55 @@ _CHECK_EVERY_S = 4.0
 T = TypeVar("T")
 
 
-class Guard(Protocol):
-    """A check whether an engine may send requests."""
-
-    @property
-    def lost(self) -> str | None:
-        """The reason why the engine no longer sends; None while it may own the cluster."""
-        ...
-
-    @property
-    def unknown(self) -> str | None:
-        """The reason why no new step begins; None if the owner could be read."""
-        ...
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the next check is due, so that others see that the engine is alive."""
-        ...
-
-    async def ask(self) -> None: ...
-
-    async def beside(self, work: Coroutine[Any, Any, T]) -> T: ...
-
-    def why_not(self, *, begins_step: bool) -> str | None:
-        """The reason why the last answer forbids sending, as a sentence; None if it is allowed.
-
-        Only what begins a step waits for an unknown owner: what ends something is still sent.
-        """
-        ...
-
-
-class Unguarded:
-    """The guard of an engine that checks no ownership."""
-
-    lost: str | None = None
-    unknown: str | None = None
-    is_due = False
-
-    async def ask(self) -> None:
-        """Do nothing."""
-
-    async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        return await work
-
-    def why_not(self, *, begins_step: bool) -> str | None:  # noqa: ARG002 - all may be sent
-        return None
-
-
 class SendGuard:
-    """Decides by the claim whether an engine may send. The first check makes the claim.
+    """Decides by the claim whether an engine may send; without a claim, it always may.
 
-    An engine that has lost the cluster never sends again, even if its directory owns the cluster
-    later: this run must not undo another owner's changes. `ktui resume` starts a new engine.
+    The first check makes the claim. An engine that has lost the cluster never sends again, even if
+    its directory owns the cluster later: this run must not undo another owner's changes. `ktui
+    resume` starts a new engine.
     """
 
-    def __init__(self, claim: ClusterClaim, clock: Clock) -> None:
+    def __init__(self, claim: ClusterClaim | None, clock: Clock) -> None:
         self._claim = claim
         self._clock = clock
         self._checking: asyncio.Task[None] | None = None
         self._asked_s = 0.0
         self._unknown_until_s = 0.0
-        self._lost: str | None = None
-        self._standing: ClaimStatus | None = None
-
-    @property
-    def standing(self) -> ClaimStatus | None:
-        return self._standing
-
-    @property
-    def lost(self) -> str | None:
-        return self._lost
+        self.standing: ClaimStatus | None = None
+        self.lost: str | None = None
+        """The reason why the engine no longer sends; None while it may own the cluster."""
 
     @property
     def unknown(self) -> str | None:
-        if isinstance(self._standing, OwnerUnknown):
-            return f"no new step begins: {self._standing}. {GOES_ON}"
+        """The reason why no new step begins; None if the owner could be read."""
+        if isinstance(self.standing, OwnerUnknown):
+            return f"no new step begins: {self.standing}. {GOES_ON}"
         return None
 
     @property
     def is_due(self) -> bool:
-        return self._clock.monotonic() - self._asked_s >= _CHECK_EVERY_S
+        """Whether the next check is due, so that others see that the engine is alive."""
+        passed_s = self._clock.monotonic() - self._asked_s
+        return self._claim is not None and passed_s >= _CHECK_EVERY_S
 
     async def ask(self) -> None:
-        if self._lost is not None:
+        if self._claim is None or self.lost is not None:
             return
         now_s = self._clock.monotonic()
-        if isinstance(self._standing, OwnerUnknown) and now_s < self._unknown_until_s:
+        if isinstance(self.standing, OwnerUnknown) and now_s < self._unknown_until_s:
             return
         if self._checking is None:
-            self._checking = asyncio.ensure_future(self._check())
+            self._checking = asyncio.ensure_future(self._check(self._claim))
         checking = self._checking
         await wait_at_most(LATE_S, checking, self._clock)
         if not checking.done():
-            before = self._standing
+            before = self.standing
             late = OwnerUnknown(f"no answer within {LATE_S:.0f} s")
             self._judge(before if isinstance(before, OwnerUnknown) else late, now_s)
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._claim is None:
+            return await work
         asking = asyncio.ensure_future(self.ask())
         try:
             return await work
@@ -349,22 +301,26 @@ class SendGuard:
             await asking
 
     def why_not(self, *, begins_step: bool) -> str | None:
-        if self._lost is not None:
-            return self._lost
-        if isinstance(self._standing, OwnerUnknown):
+        """Return why the last answer forbids sending, as a sentence; None if it is allowed.
+
+        Only what begins a step waits for an unknown owner: what ends something is still sent.
+        """
+        if self._claim is None or self.lost is not None:
+            return self.lost
+        if isinstance(self.standing, OwnerUnknown):
             return self.unknown if begins_step else None
         age_s = self._clock.monotonic() - self._asked_s
-        if self._standing is None or age_s > ANSWER_STALE_S:
+        if self.standing is None or age_s > ANSWER_STALE_S:
             return "the owner of the cluster was last checked too long ago"
         return None
 
-    async def _check(self) -> None:
+    async def _check(self, claim: ClusterClaim) -> None:
         asked_s = self._clock.monotonic()
         try:
-            if self._standing is None:
-                standing = await self._claim.claim(take_over=False)
+            if self.standing is None:
+                standing = await claim.claim(take_over=False)
             else:
-                standing = await self._claim.check()
+                standing = await claim.check()
         except Exception as error:
             log.exception("the answer about the owner of the cluster cannot be read")
             standing = OwnerUnknown(f"an answer cannot be read: {type(error).__name__}: {error}")
@@ -373,17 +329,17 @@ class SendGuard:
         self._judge(standing, asked_s)
 
     def _judge(self, standing: ClaimStatus, asked_s: float) -> None:
-        self._standing, self._asked_s = standing, asked_s
+        self.standing, self._asked_s = standing, asked_s
         match standing:
             case OwnerUnknown():
                 self._unknown_until_s = self._clock.monotonic() + _UNKNOWN_FOR_S
             case OwnedByOthers(owner):
                 new_owner = owner or "another state directory"
-                self._lost = (
+                self.lost = (
                     f"{new_owner} has taken over the cluster: this engine sends nothing more"
                 )
             case Unowned():
-                self._lost = (
+                self.lost = (
                     "the claim on the cluster has lapsed, or was removed: this engine sends "
                     "nothing more"
                 )

@@ -11,7 +11,7 @@ from typing import Any
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import ObservationSource, Observer
-from ktui.cluster.ownership import Guard
+from ktui.cluster.ownership import SendGuard
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.execution.engine.engine import Engine
@@ -101,7 +101,7 @@ class PlannedRun:
         """Returns why the command of --while lets no step begin; None if it lets them."""
         self.figure: Callable[[Objective], Figure] = no_figure
         """Returns the figure of the run's objective."""
-        self.guarded: Callable[[], Guard | None] = lambda: None
+        self.guarded: Callable[[], SendGuard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.news: Callable[[], Sequence[AnyRunEvent]] = tuple
         """Returns events from beside the run, such as a failure of the command of --on-event."""

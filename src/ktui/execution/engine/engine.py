@@ -17,7 +17,7 @@ from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
-from ktui.cluster.ownership import Guard, Unguarded
+from ktui.cluster.ownership import SendGuard
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, WriteResult
 from ktui.execution.engine import requests
@@ -137,7 +137,7 @@ class Engine:
         check_throttle: Callable[[], None] = lambda: None,
         gate_shut: Callable[[], str | None] = lambda: None,
         lost: Callable[[], str | None] = lambda: None,
-        guard: Guard | None = None,
+        guard: SendGuard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         news: Callable[[], Sequence[AnyRunEvent]] = tuple,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
@@ -150,7 +150,7 @@ class Engine:
         self._leave_when = leave_when
         self._source = source
         self._clock = clock
-        self._guard = guard or Unguarded()
+        self._guard = guard or SendGuard(None, clock)
         self._gate_shut = gate_shut
         self._recording = recording
         self._news = news

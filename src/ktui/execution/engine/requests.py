@@ -12,7 +12,7 @@ from ktui.cluster.asking import LEAVES_WITHIN_S, FreshRead
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
-from ktui.cluster.ownership import Guard
+from ktui.cluster.ownership import SendGuard
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
@@ -200,7 +200,9 @@ class LastCheck:
     were carried out, settings were read back, and the owner of the cluster was checked.
     """
 
-    def __init__(self, run: Run, throttling: ThrottleManager, guard: Guard, clock: Clock) -> None:
+    def __init__(
+        self, run: Run, throttling: ThrottleManager, guard: SendGuard, clock: Clock
+    ) -> None:
         self._run = run
         self._throttling = throttling
         self._guard = guard

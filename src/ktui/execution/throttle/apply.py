@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
-from ktui.cluster.ownership import Guard
+from ktui.cluster.ownership import SendGuard
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
@@ -55,7 +55,7 @@ class ThrottleManager:
     """
 
     def __init__(
-        self, run: Run, settings: SettingsWriter, clock: Clock, record: Record, guard: Guard
+        self, run: Run, settings: SettingsWriter, clock: Clock, record: Record, guard: SendGuard
     ) -> None:
         self._run = run
         self._guard = guard

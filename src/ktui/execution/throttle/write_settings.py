@@ -12,7 +12,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.observer import ObservationSource
-from ktui.cluster.ownership import Guard
+from ktui.cluster.ownership import SendGuard
 from ktui.cluster.ports import (
     ClusterPorts,
     ConfigChange,
@@ -54,7 +54,7 @@ class SettingsWriter:
         record: Record,
         *,
         heard: LastHeard,
-        guard: Guard,
+        guard: SendGuard,
     ) -> None:
         self._throttled = throttled
         self._guard = guard
