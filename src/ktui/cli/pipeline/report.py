@@ -13,12 +13,7 @@ from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.manifest import PipelineProblem
-from ktui.pipeline.report.lake import (
-    ArrowLake,
-    choose_subject,
-    damage_as_problem,
-    trace_provenance,
-)
+from ktui.pipeline.report.lake import ArrowLake, choose_subject, damage_as_problem, trace_provenance
 from ktui.pipeline.report.load import load_facts
 from ktui.pipeline.report.page import page
 from ktui.quantities import as_bytes, as_count

@@ -14,11 +14,7 @@ import msgspec
 from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.plan import (
-    allowance_options,
-    below_min_isr_option,
-    read_plan_argument,
-)
+from ktui.cli.options.plan import allowance_options, below_min_isr_option, read_plan_argument
 from ktui.cli.options.throttle import GivenLimits, complete_limits
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, failure_json
 from ktui.cli.output.plan_report import finding_lines, report

@@ -111,14 +111,7 @@ async def _send(
     async with aclosing(controllers):
         listed = await controllers.list_reassignments()
         moves = {
-            tp: ListedReassignment(
-                tp=tp,
-                topic_id=None,
-                original=move.original,
-                target=move.target,
-                refused=None,
-                danger=None,
-            )
+            tp: ListedReassignment(tp=tp, topic_id=None, original=move.original, target=move.target)
             for tp, move in sorted(active.items())
             if tp in listed and listed[tp].target == move.target
         }
