@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
@@ -205,6 +205,7 @@ def _sampled(slots: Slots, first: int, width: int, cell_s: float) -> list[int]:
     return found
 
 
+@lru_cache(4_096)
 def _worst(*marks: int) -> int:
     """Return the one of several lanes' marks to show: trouble, else the least share."""
     known = [mark for mark in marks if mark != _NOTHING]

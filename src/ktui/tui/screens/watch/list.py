@@ -39,6 +39,13 @@ ZOOMS = (None, 600.0, 60.0)
 """The seconds that timelines reach back: to the first move, or so many."""
 
 
+class _LastCounts(Message):
+    """Of several that wait, only the last one counts."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, type(self))
+
+
 class PartitionList(LineView, can_focus=True):
     """Shows one row per partition, with a cursor that is anchored to its partition.
 
@@ -96,15 +103,11 @@ class PartitionList(LineView, can_focus=True):
             self.kind = kind
             self.folded = folded
 
-    class Arranged(Message):
+    class Arranged(_LastCounts):
         """The rows, their order or the columns have changed."""
 
-    class CursorMoved(Message):
+    class CursorMoved(_LastCounts):
         """Another row is under the cursor."""
-
-        def can_replace(self, message: Message) -> bool:
-            """Only the last of several moves counts."""
-            return isinstance(message, PartitionList.CursorMoved)
 
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
@@ -377,11 +380,11 @@ class PartitionList(LineView, can_focus=True):
         for y in range(self._fold_top):
             row = self._row_at(top + y)
             drawn = None if row is None else self._drawn.known(self.arrangement.rows[row])
-            if row is None or drawn == self._strip(row):
+            if row is None or drawn is (strip := self._strip(row)):
                 continue
-            whole = [Region(0, y, self.size.width, 1)]
-            parts = whole if drawn is None else changed_parts(drawn, self._strip(row), y)
-            if parts:
+            if drawn is None:
+                self.refresh(Region(0, y, self.size.width, 1))
+            elif parts := changed_parts(drawn, strip, y):
                 self.refresh(*parts)
 
     def render_line(self, y: int) -> Strip:
