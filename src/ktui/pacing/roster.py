@@ -236,7 +236,12 @@ class Roster:
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         if tp in self.ready:
             return (self.ready[tp],)
-        return self.between.get(tp) or next_steps(self._entries[tp].situation, self.limits)
+        if tp in self.between:
+            return self.between[tp]
+        entry = self._entries[tp]
+        if isinstance(entry.filed, Step):
+            return choices(entry.situation, entry.filed, self.limits)
+        return next_steps(entry.situation, self.limits)
 
     def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
         for entry in entries:
