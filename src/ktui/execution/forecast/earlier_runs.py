@@ -18,7 +18,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Started, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.time_left.rest import leader_of
-from ktui.insights import ClusterInsights, Prior, insights_of
+from ktui.insights import Prior, insights_of
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.speed.capacity import Capacity, CapacityMemory
 from ktui.speed.copies import Pair
@@ -50,9 +50,10 @@ class EarlierRuns:
         """
         insights = insights_of(self._state.path, cluster_id)
         runs = prior_of(list(self._last_runs(cluster_id)))
-        if insights is None or insights.prior is None or (runs and not _lacks(runs, insights)):
+        prior = None if insights is None else insights.prior
+        if insights is None or prior is None:
             return runs
-        return insights.prior
+        return runs if runs and not _lacks(runs, prior, insights.ended) else prior
 
     def _last_runs(self, cluster_id: str) -> Iterator[SpeedShown]:
         try:
@@ -69,13 +70,9 @@ class EarlierRuns:
                 return
 
 
-def _lacks(runs: Prior, insights: ClusterInsights) -> bool:
-    prior = insights.prior
-    if prior is None:
-        return False
-    if insights.ended is not None and runs.at is not None and insights.ended > runs.at:
-        return True
-    return prior.curve.known_to is None and runs.curve.known_to is not None
+def _lacks(runs: Prior, prior: Prior, ended: datetime | None) -> bool:
+    newer = ended is not None and runs.at is not None and ended > runs.at
+    return newer or (prior.curve.known_to is None and runs.curve.known_to is not None)
 
 
 def _changed_ns(run: RunDir) -> int:
