@@ -139,11 +139,10 @@ class _Sums:
         for broker, size in self._in_turn.items():
             time_s = self._of_all(self._in_turn_s[broker])
             yield Bound(time_s=time_s, bottleneck=kind.BROKER, broker=broker, bytes=size)
-        for found in self._pairs.exchanges(max(self._in_turn_s.values(), default=0.0)):
-            time_s = self._of_all(found.seconds)
-            yield Bound(
-                time_s=time_s, bottleneck=kind.BROKERS, brokers=found.brokers, bytes=found.bytes
-            )
+        above_s = max(self._in_turn_s.values(), default=0.0)
+        for brokers, seconds, size in self._pairs.exchanges(above_s):
+            time_s = self._of_all(seconds)
+            yield Bound(time_s=time_s, bottleneck=kind.BROKERS, brokers=brokers, bytes=size)
         for leader, size in self._from.items() if self._leaders_stay else ():
             if most := limits.most_at("per_leader", leader):
                 time_s = self._of_all(self._from_s[leader] / most)
@@ -174,14 +173,6 @@ def _share(whole_s: float, least_s: float, at_once: int, most: int | None) -> fl
     return whole_s if most is None or at_once <= most else most * least_s
 
 
-class Exchange(msgspec.Struct, frozen=True):
-    """What some brokers copy among each other, and the least seconds that this takes."""
-
-    brokers: tuple[int, ...]
-    seconds: float
-    bytes: int
-
-
 class BrokerPairs:
     """Add up what each pair of brokers has to copy in turn.
 
@@ -199,16 +190,20 @@ class BrokerPairs:
         self._seconds[pair] += seconds
         self._bytes[pair] += size
 
-    def exchanges(self, above_s: float) -> Iterator[Exchange]:
-        """Yield what takes longer than `above_s`: of three brokers, and of all, if they are odd."""
+    def exchanges(self, above_s: float) -> Iterator[tuple[tuple[int, ...], float, int]]:
+        """Yield what takes longer than `above_s`: brokers, their least seconds, and bytes.
+
+        Of three brokers, and of all, if they are odd.
+        """
         everyone = tuple(sorted(set(chain.from_iterable(self._seconds))))
         chosen = self._triples(above_s)
         if len(everyone) > _TRIPLE and len(everyone) % 2:
             chosen = chain(chosen, [everyone])
         for brokers in chosen:
-            found = self._among(brokers)
-            if found.seconds > above_s:
-                yield found
+            pairs = [frozenset(pair) for pair in combinations(brokers, 2)]
+            seconds = sum(self._seconds.get(pair, 0.0) for pair in pairs) / (len(brokers) // 2)
+            if seconds > above_s:
+                yield brokers, seconds, sum(self._bytes[pair] for pair in pairs)
 
     def _triples(self, above_s: float) -> Iterator[tuple[int, ...]]:
         """Yield the triples that may take longer: one pair of them has a third or more of it."""
@@ -223,8 +218,3 @@ class BrokerPairs:
             for third in set().union(*(neighbours[broker] for broker in pair)) - pair
         }
         yield from sorted(tuple(sorted(triple)) for triple in triples)
-
-    def _among(self, brokers: tuple[int, ...]) -> Exchange:
-        pairs = [frozenset(pair) for pair in combinations(brokers, 2)]
-        seconds = sum(self._seconds.get(pair, 0.0) for pair in pairs) / (len(brokers) // 2)
-        return Exchange(brokers, seconds, sum(self._bytes[pair] for pair in pairs))

@@ -161,19 +161,14 @@ class Holdings(msgspec.Struct, frozen=True):
         by_topic: dict[str, list[HeldReplica]] = {}
         for each in self.replicas:
             by_topic.setdefault(each.tp.topic, []).append(each)
-        topics = [TopicHoldings(name, tuple(some)) for name, some in by_topic.items()]
+        topics = [TopicHoldings(tuple(some), name) for name, some in by_topic.items()]
         return sorted(topics, key=lambda t: (-(t.bytes or 0), -len(t.replicas), t.topic))
 
 
-class TopicHoldings(msgspec.Struct, frozen=True):
+class TopicHoldings(Holdings, frozen=True):
     """The replicas of one topic on a broker."""
 
     topic: str
-    replicas: tuple[HeldReplica, ...]
-
-    @property
-    def bytes(self) -> int | None:
-        return total(each.size for each in self.replicas)
 
     def reasons(self) -> list[tuple[Stay, str, int]]:
         counted = Counter((each.why, each.run) for each in self.replicas)
