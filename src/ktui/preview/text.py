@@ -115,12 +115,12 @@ def shape_lines(preview: PlanPreview) -> list[str]:
 
 def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]:
     rows = [
-        ("", *names),
+        ("shape", *names),
         ("alters", *(f"{cost.alters:,}" for cost in costs)),
         ("elections", *(f"{cost.elections:,}" for cost in costs)),
         ("leader epoch bumps", *(f"{cost.leader_epoch_bumps:,}" for cost in costs)),
         ("extra replicas at peak", *(f"{cost.peak_extra_replicas:,}" for cost in costs)),
-        ("most of one partition", *(f"{cost.most_replicas:,}" for cost in costs)),
+        ("most replicas of one", *(f"{cost.most_replicas:,}" for cost in costs)),
     ]
     return _table(rows, "<")
 

@@ -212,7 +212,7 @@ _SHARE_OF_DISKS = "80%: its disks are at most that full; 200GB: so much less"
 _ALL_FIELDS = (
     Field(
         name="path", kind=FILE, label="plan's file", suffixes=(".json",),
-        placeholder="a path: → completes it, ↵ reads it; ↑ for a plan without a file",
+        placeholder="a path; → completes it, ↵ reads it; ↑ other plans",
     ),
     Field(
         name="rules", kind=RULES, label="rules file", suffixes=(".yaml", ".yml"), metavar="FILE",
