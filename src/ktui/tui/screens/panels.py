@@ -139,6 +139,7 @@ class Panels(PartitionPane):
         background: $background;
         & > #below { height: 0; }
         & > SentPanel { height: 0; }
+        & SentPanel Lines { min-height: 100%; }  /* else an anchor moves a few to the bottom */
         & BrokersPanel { width: 1fr; }
         & EventsPanel { width: 1fr; }
         & .rule { height: 1; }
