@@ -453,7 +453,10 @@ SITUATIONS = (
     ),
     Situation(
         "events", _opened("e"),
-        ("events of run drain-b3", "✓ clicks", "5 partitions done, 5 steps finished", "setting: topic clicks"),
+        (
+            "events of run drain-b3", "✓ clicks", "5 partitions done, 5 steps finished",
+            "setting: topic clicks",
+        ),
         helps=("unfold", "esc back", "4 trouble"),
     ),
     Situation(
