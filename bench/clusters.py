@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.checks import check_count
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.kafka.connection.connection import Connection

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bench.checks import check_count
 from bench.committing import Timed, committers
 from bench.disturbing import quietly, watched
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.coordination import (
     CoordinatedId,
     CoordinatorKind,
@@ -38,7 +38,7 @@ from ktui.kafka.workload import acked_producer, assign_round_robin, create_topic
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, down, up
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 
 ROUNDS = 3
 BROKERS = 5

@@ -26,7 +26,7 @@ from bench.machine import Samples, sampled
 from bench.producing import MESSAGE_BYTES, Load, producer
 from bench.stalls import Cause, Change, Timed, causes_of, causes_text, changes_of, stalls_of
 from bench.timing import percentile
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.partition import TopicPartition
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader

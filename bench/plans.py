@@ -18,7 +18,7 @@ from ktui.pacing.limits import SHAPES, Limits, Shape, default_limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.preview.facts import ClusterFacts, Terms, steps_of
 from ktui.preview.preview import PreviewBase
 

@@ -20,8 +20,8 @@ from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
-from ktui.cli.rehearse.command import StartCommand
-from ktui.cli.rehearse.live import LivePlan, rehearsal_app
+from ktui.cli.rehearse import StartCommand
+from ktui.cli.rehearse_live import LivePlan, rehearsal_app
 from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cluster.clock import PausableClock
 from ktui.execution.host.launch import NewRun

@@ -17,7 +17,7 @@ from bench.peers.cases import Case, Topic
 from ktui.lab.layout import Lab
 from ktui.planning.intents.layout import Layout
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 
 _SEEDED = {"GODEBUG": "randseednop=0"}
 """Go 1.24 and later ignore the seed by which topicmappr makes the same plan each time."""

@@ -17,7 +17,7 @@ from bench.peers import examples
 from bench.peers.cases import ALL, BROKERS, Case, Topic, cases, topics_of
 from bench.peers.figures import Figures, figures_of
 from bench.peers.planners import Answer, kafkas_generate, ktui, topicmappr
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab

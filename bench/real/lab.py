@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.producing import MESSAGE_BYTES
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, fill

@@ -25,9 +25,9 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.tool_plans import undo_plan
 from ktui.planning.intents.layout import Layout, before_after
+from ktui.planning.json_cursor import BadPlan
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, plan_as_json
-from ktui.planning.read.json_cursor import BadPlan
-from ktui.planning.read.read import find_problems, read_plan
+from ktui.planning.read import find_problems, read_plan
 from ktui.planning.replication_factor import BrokerPool
 
 NAME = "abcXYZ019._-"

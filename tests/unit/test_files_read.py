@@ -24,8 +24,8 @@ from ktui.inputfile import (
 )
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.properties import ConnectionProblem
-from ktui.planning.read.json_cursor import BadPlan
-from ktui.planning.read.read import read_plan
+from ktui.planning.json_cursor import BadPlan
+from ktui.planning.read import read_plan
 from ktui.quantities import Rate, Seconds, Share, Size, parse_quantity
 from ktui.simulated.scenario.library import load_scenario
 from ktui.yamlfile import read_yaml

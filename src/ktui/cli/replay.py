@@ -23,9 +23,9 @@ from ktui.cli.context.terminal import BadInput, need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
-from ktui.cli.rehearse.live import RehearsalEngines
-from ktui.cli.twin.report import ShownTwin
-from ktui.cli.twin.snapshot import twin_notes
+from ktui.cli.rehearsal_report import ShownTwin
+from ktui.cli.rehearse_live import RehearsalEngines
+from ktui.cli.snapshot import twin_notes
 from ktui.cli.watch.demo import set_stage
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.text import clean

@@ -14,7 +14,8 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign import (
+from ktui.execution.errors import RunProblem
+from ktui.execution.foreign_cancels import (
     CancelLog,
     ForeignCancel,
     ForeignOutcome,
@@ -23,7 +24,6 @@ from ktui.execution.cancel.foreign import (
     listed_reassignments,
     settlement_by_run,
 )
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import journals_of
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import CancelGateFile, holder, this_process

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
     NewTopic,
 )
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.errors import Refused
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, OffsetsAnswer

@@ -16,7 +16,7 @@ from support.views.terminal import Terminal
 
 WITHOUT_KAFKA = """
 import signal
-from ktui.cli.lab import demo
+from ktui.cli import lab_demo as demo
 from ktui.cli.main import main
 from ktui.lab import layout
 from support.kafka.labs import written_lab

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cli.main import ktui
 from ktui.kafka import workload
 from ktui.kafka.connection.connection import Connection

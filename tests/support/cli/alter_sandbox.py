@@ -36,7 +36,7 @@ class AlterSandbox(StartSandbox):
         """Use this cluster, with this context."""
         self.simulated = cluster
         self.cluster(cluster, **context)
-        self._monkeypatch.setattr("ktui.cli.alter.command.SystemClock", lambda: cluster.clock)
+        self._monkeypatch.setattr("ktui.cli.alter.SystemClock", lambda: cluster.clock)
 
     def alter(self, *words: str) -> Result:
         """Call `ktui alter-topic` where no engine may be started."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.cancel import command
+from ktui.cli import cancel as command
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ClusterWriter
@@ -210,7 +210,7 @@ class CancelledRun:
         self.story.played(left_s)
         self.cluster = self.story.cluster
         self.reader = self.cluster.reader
-        monkeypatch.setattr("ktui.cli.cancel.command.SystemClock", lambda: self.story.clock)
+        monkeypatch.setattr("ktui.cli.cancel.SystemClock", lambda: self.story.clock)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
         self._monkeypatch = monkeypatch

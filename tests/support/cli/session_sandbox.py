@@ -36,7 +36,7 @@ from support.journals.journals import owner, written
 from support.simulated.moving_clusters import Replicas, a_cluster, move, wait
 
 _CLOCKED = (
-    "ktui.cli.alter.command",
+    "ktui.cli.alter",
     "ktui.cli.doctor.command",
     "ktui.cli.doctor.throttles",
     "ktui.cli.output.cluster_facts",

@@ -255,7 +255,7 @@ class TwoHosts:
         self.chosen: list[tuple[object, ...]] = []
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
-        monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
+        monkeypatch.setattr("ktui.cli.follow.follow", lambda start, *_, **_more: start() or 0)
 
     def _choose(self, *names: object) -> Any:
         self.chosen.append(names)

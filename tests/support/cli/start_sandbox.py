@@ -21,7 +21,7 @@ from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase

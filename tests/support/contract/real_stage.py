@@ -9,7 +9,7 @@ from collections.abc import Sequence as Many
 from functools import partial
 from typing import Any
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.lab.java import fetch
 from ktui.lab.layout import LabError
 from ktui.lab.up import LabRequest, down, up

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.lab import control
 from ktui.lab.java import sharing_flags

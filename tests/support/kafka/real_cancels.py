@@ -11,7 +11,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, WriteResult
-from ktui.execution.cancel.preview import PartitionPreview, preview_partition
+from ktui.execution.cancel_preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ktui.cli.context.claim import claim_request, release_cluster
 from ktui.cli.context.cluster import choose_cluster
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Verdict
 from ktui.cluster.settings import LOG_DIR_RATE, RATES, REPLICAS

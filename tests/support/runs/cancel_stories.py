@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel.preview import PartitionPreview, preview_partition
+from ktui.execution.cancel_preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import Add, CancelMoves, Command
 from ktui.execution.run.events import (

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from ktui.lab.up import down, up

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from textual.pilot import Pilot
 
-from ktui.cli.twin.report import ClusterRehearser
+from ktui.cli.rehearsal_report import ClusterRehearser
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.execution.host.state_dir import StateDir

@@ -13,9 +13,9 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.cli.context.config import Context
-from ktui.cli.record.prune import ClusterRecording
-from ktui.cli.rehearse.command import StartCommand
-from ktui.cli.rehearse.live import LivePlan, ShownRehearsal, rehearsal_app
+from ktui.cli.record_prune import ClusterRecording
+from ktui.cli.rehearse import StartCommand
+from ktui.cli.rehearse_live import LivePlan, ShownRehearsal, rehearsal_app
 from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir

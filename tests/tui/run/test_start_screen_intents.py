@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 
-from ktui.cli.twin.report import ClusterRehearser
+from ktui.cli.rehearsal_report import ClusterRehearser
 from ktui.execution.host.launch import NewRun
 from ktui.tui.run_view.launchers import RehearsedPlan
 from ktui.tui.run_view.plan_request import SOURCES

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from ktui.cli.start.follow import follow
+from ktui.cli.follow import follow
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer
@@ -177,7 +177,7 @@ def state(tmp_path: Path) -> StateDir:
 def test_ctrl_c_reports_the_run_paused_once_it_is(
     state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.cli.start.follow._POLL_S", 0.0)
+    monkeypatch.setattr("ktui.cli.follow._POLL_S", 0.0)
     printed = ""
 
     def output() -> str:

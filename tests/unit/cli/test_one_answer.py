@@ -124,7 +124,7 @@ class Sandbox:
         self._clock = VirtualClock(leaping=True)
         monkeypatch.setenv("KTUI_STATE_DIR", str(self.state.path))
         monkeypatch.chdir(folder)
-        monkeypatch.setattr("ktui.cli.twin.snapshot.SystemClock", lambda: self._clock)
+        monkeypatch.setattr("ktui.cli.snapshot.SystemClock", lambda: self._clock)
         monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: self._clock)
         monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: self._named())
 

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.engine.log import RunMetrics
+from ktui.cli.engine_log import RunMetrics
 from ktui.cli.main import ktui
 from ktui.cli.options.common import OutputFile
 from ktui.cli.options.outward import metrics_file_option

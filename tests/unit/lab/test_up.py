@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from ktui.cli.lab.command import connect
+from ktui.cli.lab import connect
 from ktui.lab import layout, nodes
 from ktui.lab import up as up_module
 from ktui.lab.java import Java, check_version, fetch, find_java, find_maven, needed_release

@@ -20,9 +20,9 @@ from ktui.planning.check.findings import (
     Option,
     Severity,
 )
+from ktui.planning.json_cursor import FilePosition
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.read.json_cursor import FilePosition
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
 

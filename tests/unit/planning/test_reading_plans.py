@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
+from ktui.planning import read as planfile
+from ktui.planning.json_cursor import MOST_TOLD, BadPlan, Problem
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.read import read as planfile
-from ktui.planning.read.json_cursor import MOST_TOLD, BadPlan, Problem
-from ktui.planning.read.read import find_problems, read_plan
+from ktui.planning.read import find_problems, read_plan
 
 PRINTED_BY_KAFKA = (
     b'{"version":1,"partitions":['
@@ -123,7 +123,7 @@ def test_an_endless_pipe_is_read_only_up_to_the_limit(
 def test_a_plan_with_too_many_partitions_is_refused_with_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ktui.planning.read.read.MOST_PARTITIONS", 3)
+    monkeypatch.setattr("ktui.planning.read.MOST_PARTITIONS", 3)
     monkeypatch.setattr(planfile, "MOST_PARTITIONS", 3)
     assert len(read_plan(_file([_row(n) for n in range(3)])).partitions) == 3
     bad = _refused(_file([_row(n) for n in range(4)]))

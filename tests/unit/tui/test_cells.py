@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel.foreign import ListedReassignment
+from ktui.execution.foreign_cancels import ListedReassignment
 from ktui.execution.run.states import CancelKind
 from ktui.progress.row import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots

@@ -23,7 +23,7 @@ from ktui.cli.options.common import state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
 from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
-from ktui.cli.start.command import StartOptions, start_options
+from ktui.cli.start import StartOptions, start_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.broker.removal import RemovalFile

@@ -23,6 +23,7 @@ from ktui.cli.context.cluster import (
 )
 from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
+from ktui.cli.follow import EXIT_CODES, Engine, follow
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options
@@ -31,7 +32,7 @@ from ktui.cli.options.throttle import complete_limits
 from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process import Launch, launch_left_run
-from ktui.cli.start.command import (
+from ktui.cli.start import (
     StartOptions,
     carry_out,
     check_new_run,
@@ -39,7 +40,6 @@ from ktui.cli.start.command import (
     show_dry_run,
     start_options,
 )
-from ktui.cli.start.follow import EXIT_CODES, Engine, follow
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.broker.removal import RemovalFile

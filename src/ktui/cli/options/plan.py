@@ -13,9 +13,9 @@ from ktui.cli.options.common import parse_amount
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_pipe
 from ktui.planning.check.findings import Allowances, Option
+from ktui.planning.json_cursor import BadPlan
 from ktui.planning.plan import MOST_BYTES, Plan
-from ktui.planning.read.json_cursor import BadPlan
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.quantities import Rate
 
 OPTION = "--rate"

@@ -28,14 +28,14 @@ from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.reassign.command import BATCH_SIZE, POLL_INTERVAL, Arguments
 from ktui.cli.reassign.options import Action
 from ktui.cli.reassign.reading import cluster_choice, reassignment_file, state_of
-from ktui.cli.start.command import command as start
+from ktui.cli.start import command as start
 from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.engine.gates import Leaving
 from ktui.execution.forecast.run_progress import all_runs
+from ktui.execution.foreign_cancels import ForeignCancelLine, ForeignOutcome, read_cancels
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import CancelGateFile, shut_gate_in_words
 from ktui.execution.host.state_dir import StateDir

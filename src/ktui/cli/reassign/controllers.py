@@ -20,8 +20,8 @@ from ktui.cli.reassign.reading import reassignment_file, state_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.cancel.foreign import CancelLog, ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.engine.requests import READ_STALE_S
+from ktui.execution.foreign_cancels import CancelLog, ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.ownership import this_process
 from ktui.kafka.capabilities import Controllers
 from ktui.ops.reassign.runs import check_not_live

@@ -31,8 +31,8 @@ from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.json_form import engine_died_json
 from ktui.cli.output.view import read_keymap, show_app
 from ktui.cli.process import Launch, launch_left_run, launch_new_run
-from ktui.cli.record.prune import ClusterRecording, prune_as_configured
-from ktui.cli.twin.report import on_own_loop
+from ktui.cli.record_prune import ClusterRecording, prune_as_configured
+from ktui.cli.rehearsal_report import on_own_loop
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -40,8 +40,8 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.foreign import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.foreign_cancels import ListedReassignment, Settled
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.operator_command import EventCommand
@@ -74,8 +74,8 @@ class ProcessEngines:
     @cached_property
     def rehearser(self) -> PlanRehearser:
         # slow to import, and only a plan needs it
-        from ktui.cli.twin.report import ClusterRehearser  # noqa: PLC0415
-        from ktui.cli.twin.snapshot import TwinReading, take_cluster_twin  # noqa: PLC0415
+        from ktui.cli.rehearsal_report import ClusterRehearser  # noqa: PLC0415
+        from ktui.cli.snapshot import TwinReading, take_cluster_twin  # noqa: PLC0415
 
         cluster, state, reading = self._cluster, self._state, TwinReading()
         return ClusterRehearser(

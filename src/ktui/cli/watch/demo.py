@@ -25,7 +25,7 @@ from ktui.cli.options.outward import recorded_in_words, repair
 from ktui.cli.output.cluster_facts import check_gate_open, gate_findings
 from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
-from ktui.cli.record.prune import ClusterRecording
+from ktui.cli.record_prune import ClusterRecording
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cli.watch.story_ledger import BreakableStory, StoryLedger
 from ktui.cluster.clock import Clock, PausableClock
@@ -35,9 +35,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import SIMULATED, clean, marked, simulated_id
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.foreign import ListedReassignment, Settled
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
+from ktui.execution.foreign_cancels import ListedReassignment, Settled
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.figures import CanaryFigure
 from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start

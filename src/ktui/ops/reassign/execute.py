@@ -20,13 +20,13 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.settings import REPLICAS, SettingKey, parse_throttled_list, topic_resource
-from ktui.execution.cancel.foreign import (
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.foreign_cancels import (
     CancelLog,
     ForeignCancel,
     ForeignOutcome,
     listed_reassignments,
 )
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import this_process
 from ktui.execution.journal.commands import CancelMoves

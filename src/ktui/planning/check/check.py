@@ -26,8 +26,8 @@ from ktui.planning.check.findings import (
     Severity,
 )
 from ktui.planning.check.rules import PlanRules, Remark, moves_leader
+from ktui.planning.json_cursor import ValuePath, find_positions
 from ktui.planning.plan import Plan, closest_names, join_all, join_some
-from ktui.planning.read.json_cursor import ValuePath, find_positions
 from ktui.quantities import as_count
 
 _MOST_COMPARED = 20

@@ -15,8 +15,8 @@ from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.permissions import CanaryObstacles, Grant, Permissions
 from ktui.cluster.ports import Setting
+from ktui.planning.json_cursor import FilePosition
 from ktui.planning.plan import Plan, join_all, join_some
-from ktui.planning.read.json_cursor import FilePosition
 from ktui.planning.throttle_rates import CANARY_PREFIX
 from ktui.quantities import as_count
 

@@ -12,8 +12,8 @@ from ktui.cluster.broker import cordoned_brokers, racks_of
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.planning.check.findings import ClusterSnapshot, FindingKind
+from ktui.planning.json_cursor import ValuePath
 from ktui.planning.plan import PartitionTarget, join_all, join_some
-from ktui.planning.read.json_cursor import ValuePath
 from ktui.planning.throttle_rates import is_canary
 from ktui.quantities import as_count
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign import ListedReassignment, Settled
+from ktui.execution.foreign_cancels import ListedReassignment, Settled
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import (

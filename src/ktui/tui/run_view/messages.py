@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.foreign_cancels import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.catalog import OtherRun, RunState
 from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures

@@ -44,7 +44,7 @@ from ktui.planning.intents.registry import (
     parts,
 )
 from ktui.planning.plan import Plan, closest_names
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.preview.facts import ClusterFacts, Terms
 from ktui.preview.preview import PlanPreview, PreviewBase
 from ktui.quantities import as_bytes, as_count

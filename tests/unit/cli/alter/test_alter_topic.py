@@ -172,7 +172,7 @@ def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
         wait(sandbox.simulated, 20.0)
         return await read_pool(reader)
 
-    monkeypatch.setattr("ktui.cli.alter.command.read_pool", read_later)
+    monkeypatch.setattr("ktui.cli.alter.read_pool", read_later)
     result = sandbox.alter("orders", "--partitions", "4", "--replication-factor", "2", "--yes")
 
     assert_started(result)
@@ -226,7 +226,7 @@ def test_an_interrupted_request_is_named(
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ktui.cli.alter.command.PartitionAdder.add", interrupted)
+    monkeypatch.setattr("ktui.cli.alter.PartitionAdder.add", interrupted)
 
     assert "interrupted: the request may have been sent" in sandbox.alter(*SIX, "--yes").stderr
 

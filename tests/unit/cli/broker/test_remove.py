@@ -84,7 +84,7 @@ def test_a_run_that_an_engine_carries_on_is_followed_and_not_started_again(
             owned.release()
             sandbox.finish(drain)
 
-        monkeypatch.setattr("ktui.cli.start.follow.time.sleep", later)
+        monkeypatch.setattr("ktui.cli.follow.time.sleep", later)
         stages(sandbox, exit_code=WAITS)
 
     assert (sandbox.on_broker(), len(sandbox.engines)) == ([], engines)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign import ListedReassignment
+from ktui.execution.foreign_cancels import ListedReassignment
 from ktui.execution.host.ownership import this_process
 from ktui.execution.run.events import CancelAsked
 from ktui.execution.run.states import CancelKind, State

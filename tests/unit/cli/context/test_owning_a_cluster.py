@@ -21,8 +21,8 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowne
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.cancel.foreign import listed_reassignments
 from ktui.execution.errors import RunRefused
+from ktui.execution.foreign_cancels import listed_reassignments
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir, ensure_id
 from ktui.execution.run.events import AnyRunEvent, Configure
@@ -53,7 +53,7 @@ class OwningOffice(StartSandbox):
         self.fails: Exception | None = None
         self.takes: Callable[[Ownership], object] = Ownership.release
         monkeypatch.setattr("ktui.cli.process.start_engine", self._spawn)
-        monkeypatch.setattr("ktui.cli.start.follow.follow", self._follow)
+        monkeypatch.setattr("ktui.cli.follow.follow", self._follow)
         self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
 
     def _follow(self, start: Callable[[], object], *_: object, **_more: object) -> int:
@@ -253,7 +253,7 @@ def test_a_cluster_cancel_is_refused_after_a_takeover_during_its_preview(
         groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
         return ""
 
-    monkeypatch.setattr("ktui.cli.cancel.command.found_parts", bob_takes_over)
+    monkeypatch.setattr("ktui.cli.cancel.found_parts", bob_takes_over)
     refused = cancels.cancel("--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine import log as metrics
-from ktui.cli.engine.command import (
+from ktui.cli import engine_log as metrics
+from ktui.cli.engine import (
     SameClusterSource,
     leave_on_signals,
     read_run,
     reject_stale_commands,
 )
-from ktui.cli.engine.command import command as engine_command
-from ktui.cli.engine.log import (
+from ktui.cli.engine import command as engine_command
+from ktui.cli.engine_log import (
     EVERY_S,
     AfterPoll,
     EngineLog,
@@ -195,7 +195,7 @@ def test_the_engine_log_has_decisions_and_failed_partitions(
         JournalEntry(6, now, failed),
     ]
 
-    with caplog.at_level("INFO", "ktui.cli.engine.log"):
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
         EngineLog(run).write(entries)
 
     assert [record.getMessage() for record in caplog.records] == [
@@ -216,7 +216,7 @@ def test_the_engine_log_has_throttles_changed_or_given_up_but_not_each_setting(
     for entry in entries:
         run.apply(entry)
 
-    with caplog.at_level("INFO", "ktui.cli.engine.log"):
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
         EngineLog(run).write(entries[len(a_start()) :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
@@ -242,7 +242,7 @@ def test_the_engine_log_has_cancels_refusals_and_the_cancel_gate(
     for entry in entries:
         run.apply(entry)
 
-    with caplog.at_level("INFO", "ktui.cli.engine.log"):
+    with caplog.at_level("INFO", "ktui.cli.engine_log"):
         EngineLog(run).write(entries[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from ktui.cli.main import ktui
 from ktui.planning.intents.layout import read_layout
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_sandbox import (

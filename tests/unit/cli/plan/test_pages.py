@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine.log import AfterPoll
+from ktui.cli.engine_log import AfterPoll
 from ktui.cli.plan.make import COMMANDS
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.host.kept import KeptSpeed

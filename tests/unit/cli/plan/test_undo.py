@@ -19,7 +19,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import AnyRunEvent, CancelAsked, Started, StateEntered
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
-from ktui.planning.read.read import read_plan
+from ktui.planning.read import read_plan
 from ktui.progress.summary import ReplicaProgress, ReplicaStatus
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock

@@ -25,8 +25,8 @@ from ktui.cli.reassign.options import OPTIONS, Action, Group
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, ConfigOp
 from ktui.cluster.settings import LONGEST_LIST
-from ktui.execution.cancel.foreign import ForeignCancelLine, ForeignOutcome
 from ktui.execution.engine.gates import LeaveSubmitted
+from ktui.execution.foreign_cancels import ForeignCancelLine, ForeignOutcome
 from ktui.ops.reassign.runs import UNANSWERED, not_taken
 from ktui.ops.reassign.tool import Verified, verified_log_dirs, verified_partitions
 from ktui.ops.start import CheckedRun
@@ -333,7 +333,7 @@ def as_run(plan: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[li
         plans.append(checked.new.plan)
         return 0
 
-    monkeypatch.setattr("ktui.cli.start.command.carry_out", carry_out)
+    monkeypatch.setattr("ktui.cli.start.carry_out", carry_out)
     where = ["--bootstrap-server", "a:9092", "--state-dir", str(plan.parent / "state")]
     file = ["--reassignment-json-file", str(plan)]
     return plans, CliRunner().invoke(command, ["--execute", "--as-run", *where, *file, *words])

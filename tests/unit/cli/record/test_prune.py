@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ktui.cli import record as record_command
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.options.outward import recorder
-from ktui.cli.record import command as record_command
-from ktui.cli.record.prune import prune_as_configured, record_run
+from ktui.cli.record_prune import prune_as_configured, record_run
 from ktui.cli.watch import command as watch
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import JournalEntry

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.record.command import RecordedJson, RecordingEnd, RecordLoop, StopCondition
-from ktui.cli.record.prune import ClusterRecording
+from ktui.cli.record import RecordedJson, RecordingEnd, RecordLoop, StopCondition
+from ktui.cli.record_prune import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.execution.host.kept import LiveRunsRecording

@@ -13,11 +13,11 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.engine.log import EngineLog
+from ktui.cli.engine_log import EngineLog
 from ktui.cli.main import ktui
 from ktui.cli.options.outward import redaction
 from ktui.cli.process import Launch
-from ktui.cli.record.prune import record_run
+from ktui.cli.record_prune import record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest
 from ktui.execution.host.ownership import own_run
@@ -295,7 +295,7 @@ def test_the_engine_log_warns_of_a_recording_that_had_to_stop(
     shown = [JournalEntry(n, now, event) for n, event in enumerate(run_events, start=1)]
     run.fold(shown)
 
-    with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):
+    with caplog.at_level(logging.INFO, "ktui.cli.engine_log"):
         EngineLog(run).write(shown[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [

@@ -20,9 +20,9 @@ from ktui.cli.context.config import Context
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.options.throttle import complete_limits
-from ktui.cli.rehearse.command import StartCommand
-from ktui.cli.rehearse.live import LivePlan
-from ktui.cli.twin.report import on_own_loop
+from ktui.cli.rehearsal_report import on_own_loop
+from ktui.cli.rehearse import StartCommand
+from ktui.cli.rehearse_live import LivePlan
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
@@ -231,13 +231,13 @@ def test_on_a_terminal_the_view_shows_it_unless_a_report_is_asked_for(
 ) -> None:
     del here
     shown: list[float] = []
-    monkeypatch.setattr("ktui.cli.rehearse.command.has_terminal", lambda: True)
+    monkeypatch.setattr("ktui.cli.rehearse.has_terminal", lambda: True)
 
     def show(live: LivePlan, at_speed: float) -> str:
         shown.append(at_speed)
         return f"the report of {live.plan}"
 
-    monkeypatch.setattr("ktui.cli.rehearse.live.show_rehearsal", show)
+    monkeypatch.setattr("ktui.cli.rehearse_live.show_rehearsal", show)
 
     done = rehearse("--rate", "100MB/s", *options)
 
@@ -267,7 +267,7 @@ class Rehearsing:
         (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
         clock = VirtualClock(leaping=True)
         self.cluster = SimulatedCluster(CLUSTER, clock)
-        monkeypatch.setattr("ktui.cli.twin.snapshot.SystemClock", lambda: clock)
+        monkeypatch.setattr("ktui.cli.snapshot.SystemClock", lambda: clock)
         self.use(Context())
 
     def use(self, context: Context) -> None:

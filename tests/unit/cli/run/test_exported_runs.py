@@ -107,7 +107,7 @@ def test_resuming_a_run_that_is_exported_meanwhile_starts_no_engine(
         with ThreadPoolExecutor(1) as executor:
             assert executor.submit(hosts.export).result().exit_code == 0
 
-    monkeypatch.setattr("ktui.cli.start.follow.check_cluster", export_meanwhile)
+    monkeypatch.setattr("ktui.cli.follow.check_cluster", export_meanwhile)
 
     assert "was exported to" in words(hosts.resume(hosts.here))
 

@@ -57,7 +57,7 @@ class Named:
         self.cluster = SimulatedCluster(spec, clock)
         named = NamedCluster(reader=self.cluster.reader)
         self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
-        self._monkeypatch.setattr("ktui.cli.twin.snapshot.SystemClock", lambda: clock)
+        self._monkeypatch.setattr("ktui.cli.snapshot.SystemClock", lambda: clock)
 
     def snapshot(self, *words: str) -> Result:
         result = CliRunner().invoke(ktui, ["snapshot", *words])

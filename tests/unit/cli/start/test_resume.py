@@ -154,7 +154,7 @@ def test_of_two_concurrent_resumes_one_is_refused_with_the_owner(
     async def resume_first(*_: object) -> None:
         owned.append(own_run(run))
 
-    monkeypatch.setattr("ktui.cli.start.follow.check_cluster", resume_first)
+    monkeypatch.setattr("ktui.cli.follow.check_cluster", resume_first)
     error = sandbox.resume("--concurrent").exception
 
     assert isinstance(error, RunRefused)

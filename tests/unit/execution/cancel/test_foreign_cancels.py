@@ -16,8 +16,9 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
-from ktui.execution.cancel import foreign
-from ktui.execution.cancel.foreign import (
+from ktui.execution import foreign_cancels as foreign
+from ktui.execution.engine.requests import READ_STALE_S
+from ktui.execution.foreign_cancels import (
     CancelLog,
     ForeignCancel,
     ForeignOutcome,
@@ -26,7 +27,6 @@ from ktui.execution.cancel.foreign import (
     judge_cancel,
     listed_reassignments,
 )
-from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.state_dir import StateDir
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock

@@ -10,7 +10,7 @@ from ktui.cluster.broker import LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.cancel.preview import PartitionPreview, preview_partition
+from ktui.execution.cancel_preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.requests import LAST_IN_SYNC
 from ktui.execution.run.events import (

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.engine.log import EngineLog
+from ktui.cli.engine_log import EngineLog
 from ktui.cluster.broker import Broker, LogDir
 from ktui.cluster.errors import Failure, NotAuthorized, Operation
 from ktui.cluster.observation import Observation

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.engine.log import AfterPoll
+from ktui.cli.engine_log import AfterPoll
 from ktui.cluster.observer import ObservationSource
 from ktui.execution.forecast.earlier_runs import LAST, EarlierRuns
 from ktui.execution.host.kept import KeptSpeed, read_kept

@@ -16,9 +16,9 @@ import pytest
 
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
-from ktui.execution.cancel.foreign import CancelLog, read_cancels
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
+from ktui.execution.foreign_cancels import CancelLog, read_cancels
 from ktui.execution.host.catalog import RunState, UnknownRun, find_run
 from ktui.execution.host.client import undo_last, undo_limits, undo_throttle
 from ktui.execution.host.ownership import CancelGateFile, holder, own_run, this_process

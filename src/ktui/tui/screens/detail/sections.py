@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.execution.cancel.preview import PartitionPreview, preview_partition
+from ktui.execution.cancel_preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import Limits

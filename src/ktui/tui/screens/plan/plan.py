@@ -26,8 +26,8 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Finding, FindingKind, NeededPermission, Severity
 from ktui.planning.intents.made_plan import CannotMake
 from ktui.planning.intents.registry import INTENTS
+from ktui.planning.json_cursor import BadPlan
 from ktui.planning.plan import Plan
-from ktui.planning.read.json_cursor import BadPlan
 from ktui.preview.facts import Terms
 from ktui.preview.preview import PlanPreview, start_findings
 from ktui.tui.run_view import messages

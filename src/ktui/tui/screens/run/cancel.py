@@ -19,7 +19,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.columns import Column
-from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
+from ktui.execution.cancel_preview import CancelPreview, PartitionPreview
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.scope import CancelEffect, CancelScope
 from ktui.tui.draw import format as figures

@@ -11,6 +11,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from ktui.inputfile import TooLarge, Unreadable, read_input
+from ktui.planning.json_cursor import (
+    NOT_NUMBERS,
+    BadPlan,
+    FilePosition,
+    JsonText,
+    NotJson,
+    Problem,
+    Problems,
+    decoded,
+)
 from ktui.planning.plan import (
     ANY_LOG_DIR,
     LARGEST,
@@ -24,16 +34,6 @@ from ktui.planning.plan import (
     log_dir_problem,
     shortened,
     topic_name_problem,
-)
-from ktui.planning.read.json_cursor import (
-    NOT_NUMBERS,
-    BadPlan,
-    FilePosition,
-    JsonText,
-    NotJson,
-    Problem,
-    Problems,
-    decoded,
 )
 
 _FORM = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'

@@ -13,8 +13,8 @@ from ktui.cli.process import answer_json
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.columns import Column
-from ktui.execution.cancel.foreign import ForeignOutcome, ListedReassignment, Settled
-from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
+from ktui.execution.cancel_preview import CancelPreview, PartitionPreview
+from ktui.execution.foreign_cancels import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.ownership import ShutGate
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.scope import CancelEffect

@@ -42,8 +42,8 @@ from ktui.cli.options.throttle import (
     throttle_options,
 )
 from ktui.cli.output.plan_report import finding_line
-from ktui.cli.twin.report import Report, rehearsal_json, rehearsal_text
-from ktui.cli.twin.snapshot import TwinReading, twin_notes, twin_of_cluster, twin_reading_options
+from ktui.cli.rehearsal_report import Report, rehearsal_json, rehearsal_text
+from ktui.cli.snapshot import TwinReading, twin_notes, twin_of_cluster, twin_reading_options
 from ktui.cluster.text import clean
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir, default_name
@@ -337,7 +337,7 @@ def command(
         exclude_internal=how.exclude_internal,
     )
     if in_view:
-        from ktui.cli.rehearse.live import LivePlan, show_rehearsal  # noqa: PLC0415 - slow to import
+        from ktui.cli.rehearse_live import LivePlan, show_rehearsal  # noqa: PLC0415 - slow to import
 
         live = LivePlan(
             plan=plan_source,

@@ -195,7 +195,7 @@ def demo(brokers: int, version: str, folder: Path) -> None:
     The lab has three topics with data, a throttled reassignment, and a producer. The live view
     shows it. When you leave the view, ktui takes the lab down.
     """
-    from ktui.cli.lab import demo as lab_demo  # noqa: PLC0415 - most verbs need no Kafka client
+    from ktui.cli import lab_demo  # noqa: PLC0415 - most verbs need no Kafka client
 
     need_terminal()
     with _errors_as_messages():

@@ -12,7 +12,7 @@ import msgspec
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import column, figures, table_of
-from ktui.cli.twin.snapshot import twin_notes
+from ktui.cli.snapshot import twin_notes
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem

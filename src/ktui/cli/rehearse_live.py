@@ -14,8 +14,8 @@ import msgspec
 
 from ktui.cli.context.config import load_config
 from ktui.cli.output.view import show_app
-from ktui.cli.rehearse.command import StartCommand
-from ktui.cli.twin.report import Report, ShownTwin, rehearsal_text
+from ktui.cli.rehearsal_report import Report, ShownTwin, rehearsal_text
+from ktui.cli.rehearse import StartCommand
 from ktui.cli.watch.demo import SimulatedEngines, set_stage
 from ktui.cluster.clock import PausableClock
 from ktui.cluster.observer import ObservationSource

@@ -15,7 +15,7 @@ import click
 from ktui.cli.context.claim import ClusterHold, OwnerChoice, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.terminal import print_note
-from ktui.cli.engine.log import (
+from ktui.cli.engine_log import (
     AfterPoll,
     EngineLog,
     JournalWait,
@@ -26,7 +26,7 @@ from ktui.cli.engine.log import (
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option
-from ktui.cli.record.prune import EngineRecording, record_run
+from ktui.cli.record_prune import EngineRecording, record_run
 from ktui.cluster.asking import PATIENCE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError

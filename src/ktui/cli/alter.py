@@ -12,7 +12,24 @@ from typing import NoReturn
 import click
 import msgspec
 
-from ktui.cli.alter.change import (
+from ktui.cli import start as of_run
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.option import GroupedCommand, add_option
+from ktui.cli.context.terminal import BAD_INPUT, BadInput, confirm, print_note, telling_interrupts
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.plan import below_min_isr_option, slow_option
+from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
+from ktui.cli.start import (
+    DryRun,
+    StartOptions,
+    carry_out,
+    check_new_run,
+    dry_run_of,
+    report_findings,
+    start_options,
+)
+from ktui.cli.topic_change import (
     ASSIGNMENT,
     FACTOR,
     PARTITIONS,
@@ -23,23 +40,6 @@ from ktui.cli.alter.change import (
     find_topic,
     read_request,
     read_topic,
-)
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
-from ktui.cli.context.option import GroupedCommand, add_option
-from ktui.cli.context.terminal import BAD_INPUT, BadInput, confirm, print_note, telling_interrupts
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import below_min_isr_option, slow_option
-from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
-from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.start import command as of_run
-from ktui.cli.start.command import (
-    DryRun,
-    StartOptions,
-    carry_out,
-    check_new_run,
-    dry_run_of,
-    report_findings,
-    start_options,
 )
 from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import online_brokers

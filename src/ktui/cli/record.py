@@ -23,7 +23,7 @@ from ktui.cli.options.outward import recorded_in_words, recorder, recording_opti
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json
 from ktui.cli.output.table import ProgressLine
-from ktui.cli.record.prune import ClusterRecording, given_limits, prune_as_configured
+from ktui.cli.record_prune import ClusterRecording, given_limits, prune_as_configured
 from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first
 from ktui.cluster.errors import ClusterError
@@ -321,7 +321,7 @@ def _print_summary(copied: _CopyJson, *, json: bool) -> None:
     click.echo(f"copied {sessions}, {written}, with names hidden: {copied.to}")
 
 
-_VERBS = {"prune": "ktui.cli.record.prune:command"}
+_VERBS = {"prune": "ktui.cli.record_prune:command"}
 
 
 @click.command("record", cls=LazyGroup, verbs=_VERBS, invoke_without_command=True)

@@ -20,7 +20,7 @@ from ktui.cli.context.config import load_config
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import FAILED, INTERRUPTED, NOT_ALL_DONE, print_note
 from ktui.cli.doctor.permissions import find_missing_for_throttle
-from ktui.cli.engine.log import WarningReader
+from ktui.cli.engine_log import WarningReader
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.cancel.report import (
+from ktui.cli.cancel_report import (
     cancel_json,
     found_parts,
     outcome_lines,
@@ -41,7 +41,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.preview import CancelPreview
+from ktui.execution.cancel_preview import CancelPreview
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import find_movers, find_run
 from ktui.execution.host.client import BegunRun, RunClient

@@ -1,1 +1,0 @@
-"""`ktui alter-topic`."""

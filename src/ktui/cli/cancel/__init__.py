@@ -1,1 +1,0 @@
-"""`ktui cancel`: cancels partitions of a run or of a cluster, and opens the cancel gate."""

@@ -1,1 +1,0 @@
-"""`ktui lab`: a real, throwaway Kafka on this machine."""

@@ -1,1 +1,0 @@
-"""`ktui record` and `ktui replay`: record a cluster, and play recordings."""

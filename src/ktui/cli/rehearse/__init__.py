@@ -1,1 +1,0 @@
-"""`ktui rehearse`: a plan on a simulated twin of its cluster."""

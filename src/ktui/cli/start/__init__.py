@@ -1,1 +1,0 @@
-"""`ktui start` and `ktui resume`."""

@@ -1,1 +1,0 @@
-"""Twins of real clusters, for the verbs that save one or rehearse on one."""

@@ -1,1 +1,0 @@
-"""Cancels: previews, the cancel gate, and reassignments that no run began."""

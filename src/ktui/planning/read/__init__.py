@@ -1,1 +1,0 @@
-"""Reading of plan files: fast, with every mistake reported at its position."""
