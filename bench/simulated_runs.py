@@ -17,8 +17,8 @@ from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Owned
-from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import first_events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.throttle.objective import Figure, no_figure

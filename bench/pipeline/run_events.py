@@ -26,8 +26,8 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import planned_parts
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import ThrottleRates

@@ -25,7 +25,7 @@ from bench.rehearsal.plans import LABS, MESSAGE_BYTES, OUTAGE_S, RehearsedLab, T
 from bench.rehearsal.report import Compared, print_line, print_summary
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import StepBegun

@@ -1,8 +1,8 @@
-"""One column of a list, a screen or a printed table: heading, room, figure, order and drawing."""
+"""Columns of lists, screens and tables: heading, room, figure, drawing; and plain text tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -36,3 +36,34 @@ def leave_out(columns: Sequence[C], fit: Callable[[Sequence[C]], bool]) -> list[
             break
         shown.remove(least_needed)
     return shown
+
+
+def column(heading: str, cell: Callable[[Any], str]) -> Column[str]:
+    """Return a column of words; `cell` gets a row."""
+    return Column(heading=heading, cell=cell)
+
+
+def figures(heading: str, cell: Callable[[Any], str]) -> Column[str]:
+    """Return a column of figures, aligned to the right."""
+    return Column(heading=heading, cell=cell, right=True)
+
+
+def table_of(columns: Sequence[Column[str]], rows: Iterable[object]) -> str:
+    """Format rows, each column with its heading, in as many cells as it needs."""
+    right = [place for place, column in enumerate(columns) if column.right]
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    return table([column.heading for column in columns], cells, right=right)
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()
+) -> str:
+    """Align columns with spaces; the columns in `right` (numbered from 0) to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
+        for cells in (header, *rows)
+    )

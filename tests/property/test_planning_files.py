@@ -21,9 +21,9 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.run.plans import undo_plan
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.tool_plans import undo_plan
 from ktui.planning.intents.layout import Layout, before_after
 from ktui.planning.json_cursor import BadPlan
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, plan_as_json

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import Broker, LogDir, ReplicaDir
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterPorts, LogDirsAnswer
+from ktui.execution import RunRefused
 from ktui.execution.broker.status import BrokerFacts, Claims, RunClaim, Stay, find_holdings
 from ktui.execution.broker.unregister import unregister
-from ktui.execution.errors import RunRefused
 from ktui.simulated import layout
 from ktui.simulated.layout import MIB, TopicSpec
 from support.simulated.clusters import a_cluster, wait

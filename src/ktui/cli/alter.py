@@ -13,13 +13,12 @@ import click
 import msgspec
 
 from ktui.cli import start as of_run
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, cluster_options, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import BAD_INPUT, BadInput, confirm, print_note, telling_interrupts
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import below_min_isr_option, slow_option
-from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
+from ktui.cli.output.plan_check import cancel_cluster_options, check_gate_open
 from ktui.cli.start import (
     DryRun,
     StartOptions,
@@ -48,7 +47,7 @@ from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.cluster.kafka_error import ADDING, what_helps
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.state_dir import LONGEST_NAME
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.ops.start import CheckedRun

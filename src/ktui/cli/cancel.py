@@ -23,16 +23,16 @@ from ktui.cli.context.cluster import (
     ClusterChoice,
     Target,
     check_same_cluster,
+    cluster_options,
     read_cluster_id,
 )
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import INTERRUPTED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster, check_scope, find_on_brokers
 from ktui.cli.options.run import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
+from ktui.cli.output.plan_check import gate_line, shut_gate
 from ktui.cli.process import Launch, answer_json, end_if_refused, launch_left_run, print_answer
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
@@ -41,8 +41,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
+from ktui.execution import RunProblem
 from ktui.execution.cancel_preview import CancelPreview
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import find_movers, find_run
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported

@@ -8,11 +8,10 @@ from typing import Any
 
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
-from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.process import answer_json
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
-from ktui.columns import Column
+from ktui.columns import Column, column, figures, table_of
 from ktui.execution.cancel_preview import CancelPreview, PartitionPreview
 from ktui.execution.foreign_cancels import ForeignOutcome, ListedReassignment, Settled
 from ktui.execution.host.ownership import ShutGate

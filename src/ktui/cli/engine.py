@@ -13,7 +13,7 @@ from types import FrameType
 import click
 
 from ktui.cli.context.claim import ClusterHold, OwnerChoice, claim_request, no_ownership_option
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine_log import (
     AfterPoll,
@@ -24,7 +24,6 @@ from ktui.cli.engine_log import (
     configure_log,
 )
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option
 from ktui.cli.record_prune import EngineRecording, record_run
 from ktui.cluster.asking import PATIENCE
@@ -33,6 +32,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
+from ktui.execution import RunProblem
 from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.gates import (
     LeaveSettled,
@@ -41,7 +41,6 @@ from ktui.execution.engine.gates import (
     Leaving,
     when_paused,
 )
-from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.figures import CanaryFigure, own_figure

@@ -19,7 +19,7 @@ from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.durable import check_replaceable, write_output
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import EngineTimes, metrics_text

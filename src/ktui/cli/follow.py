@@ -15,19 +15,22 @@ from types import FrameType
 import click
 
 from ktui.cli.context.claim import OwnerChoice, ownership_options
-from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
+from ktui.cli.context.cluster import (
+    ClusterChoice,
+    Target,
+    check_cluster,
+    cluster_options,
+    warn_of_tls,
+)
 from ktui.cli.context.config import load_config
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import FAILED, INTERRUPTED, NOT_ALL_DONE, print_note
-from ktui.cli.doctor.permissions import find_missing_for_throttle
+from ktui.cli.context.terminal import FAILED, INTERRUPTED, NOT_ALL_DONE, ProgressLine, print_note
 from ktui.cli.engine_log import WarningReader
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, run_recorded_option
 from ktui.cli.options.run import concurrent_option, headless_option, until_option
-from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import engine_died_json, event_line
-from ktui.cli.output.table import ProgressLine
+from ktui.cli.output.plan_check import gate_line, shut_gate
 from ktui.cli.process import Launch, launch_left_run, resume_command
 from ktui.cli.run.runs import local_time
 from ktui.cluster.clock import Clock, SystemClock
@@ -45,6 +48,7 @@ from ktui.execution.journal.journal import RunFollower
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
+from ktui.ops.start import find_missing_for_throttle
 from ktui.quantities import as_count
 
 EXIT_CODES = {

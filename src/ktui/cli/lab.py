@@ -11,10 +11,9 @@ import click
 import msgspec
 
 from ktui.cli.context.option import add_option
-from ktui.cli.context.terminal import BAD_INPUT, FAILED, need_terminal
+from ktui.cli.context.terminal import BAD_INPUT, FAILED, ProgressLine, need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
-from ktui.cli.output.table import ProgressLine
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, layout
 from ktui.lab.layout import Lab, LabError, ProgressReport, Security, WrongInput

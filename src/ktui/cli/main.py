@@ -15,7 +15,7 @@ from ktui import __version__
 from ktui.cli.context.option import LazyGroup
 from ktui.cli.context.terminal import BAD_INPUT, FAILED, INTERRUPTED, BadInput, clean_output
 from ktui.cluster.errors import ClusterError
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
 
 REQUEST = "_KTUI_COMPLETE"
@@ -87,7 +87,7 @@ VERBS = {
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
     "insights": "ktui.cli.run.runs:insights_command",
-    "doctor": "ktui.cli.doctor.command:command",
+    "doctor": "ktui.cli.doctor:command",
     "demo": "ktui.cli.watch.demo:command",
     "lab": "ktui.cli.lab:command",
     "completion": "ktui.cli.main:command",

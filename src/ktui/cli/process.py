@@ -19,10 +19,10 @@ from ktui.cli.context.claim import (
 )
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
-from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open, options_of_names
+from ktui.cli.output.plan_check import cancel_cluster_options, check_gate_open, options_of_names
 from ktui.cluster.clock import SystemClock
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.gates import Leaving
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import refuse_exported

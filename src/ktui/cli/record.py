@@ -13,16 +13,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.option import LazyGroup, add_option, refuse_options_before_verb
-from ktui.cli.context.terminal import FAILED, INTERRUPTED, BadInput, print_note
+from ktui.cli.context.terminal import FAILED, INTERRUPTED, BadInput, ProgressLine, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
 from ktui.cli.options.outward import recorded_in_words, recorder, recording_options, redaction
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.json_form import encode as as_json
-from ktui.cli.output.table import ProgressLine
 from ktui.cli.record_prune import ClusterRecording, given_limits, prune_as_configured
 from ktui.cluster.asking import LONGEST_BACKOFF_S
 from ktui.cluster.clock import Clock, SystemClock, wait_for_first

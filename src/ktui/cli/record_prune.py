@@ -24,7 +24,7 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.catalog import is_over
 from ktui.execution.host.kept import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir

@@ -11,11 +11,11 @@ import msgspec
 
 from ktui.cli.context.terminal import styled
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import column, figures, table_of
 from ktui.cli.snapshot import twin_notes
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.columns import column, figures, table_of
+from ktui.execution import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.text import limits_text, schedule_text

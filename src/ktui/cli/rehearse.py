@@ -13,12 +13,11 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.config import Context
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
 from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, has_terminal, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import given_options, parse_amount, state_dir_option, state_option
 from ktui.cli.options.plan import allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
@@ -41,7 +40,7 @@ from ktui.cli.options.throttle import (
     limits_beyond_context,
     throttle_options,
 )
-from ktui.cli.output.plan_report import finding_line
+from ktui.cli.output.plan_check import finding_line
 from ktui.cli.rehearsal_report import Report, rehearsal_json, rehearsal_text
 from ktui.cli.snapshot import TwinReading, twin_notes, twin_of_cluster, twin_reading_options
 from ktui.cluster.text import clean

@@ -21,7 +21,6 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, need_terminal
 from ktui.cli.options import common
-from ktui.cli.output.table import table
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
 from ktui.cli.rehearsal_report import ShownTwin
 from ktui.cli.rehearse_live import RehearsalEngines
@@ -29,6 +28,7 @@ from ktui.cli.snapshot import twin_notes
 from ktui.cli.watch.demo import set_stage
 from ktui.cluster.clock import Clock, PausableClock
 from ktui.cluster.text import clean
+from ktui.columns import table
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import UnknownRun, find_run
 from ktui.execution.host.client import RunClient

@@ -12,11 +12,10 @@ from typing import TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import redaction
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cluster.clock import SystemClock

@@ -12,12 +12,11 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import OwnerChoice, ownership_options
-from ktui.cli.context.cluster import ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, Target, cluster_options, warn_of_tls
 from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import BAD_INPUT, print_note
 from ktui.cli.follow import is_headless, show_run
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import with_event_command
 from ktui.cli.options.plan import allowance_options, rate_option, read_plan_argument
 from ktui.cli.options.run import (
@@ -30,9 +29,8 @@ from ktui.cli.options.run import (
     until_option,
 )
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.json_form import encode
-from ktui.cli.output.plan_report import finding_lines, report
+from ktui.cli.output.plan_check import fact_reader, finding_lines, report
 from ktui.cli.process import Launch, launch_new_run
 from ktui.cluster.text import clean
 from ktui.execution.host.launch import NewRun

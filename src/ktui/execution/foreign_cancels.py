@@ -17,11 +17,11 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
 from ktui.durable import open_regular, sync_folder
+from ktui.execution import RunProblem
 from ktui.execution.cancel_preview import min_isr_danger
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
 from ktui.execution.engine.requests import LAST_IN_SYNC, READ_STALE_S, stale_read_reason
 from ktui.execution.engine.working_state import Debounce
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.parts import refusal_text
 from ktui.execution.run.states import State

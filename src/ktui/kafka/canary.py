@@ -27,8 +27,7 @@ from kafka.protocol.producer.produce import ProduceRequest
 
 from ktui.cluster.errors import ClusterError, Refused, TimedOut
 from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
-from ktui.cluster.permissions import CanaryObstacles
-from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.ports import CanaryObstacles, ConfigResource, ConfigScope
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests.configs import read_settings

@@ -26,8 +26,7 @@ from ktui.cluster.errors import (
     Unsupported,
 )
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.cluster.permissions import Permissions
-from ktui.cluster.ports import WriteResult
+from ktui.cluster.ports import Permissions, WriteResult
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader

@@ -14,7 +14,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.foreign_cancels import (
     CancelLog,
     ForeignCancel,

@@ -14,9 +14,8 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import Replica
-from ktui.cluster.permissions import CanaryObstacles, Permissions
-from ktui.cluster.ports import ClusterReader
-from ktui.execution.errors import RunRefused
+from ktui.cluster.ports import CanaryObstacles, ClusterReader, Permissions
+from ktui.execution import RunRefused
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import movers_of, refuse_second_throttle, unfinished_runs
 from ktui.execution.host.launch import NewRun
@@ -37,6 +36,7 @@ from ktui.planning.check.findings import (
 )
 from ktui.planning.check.snapshot import measure_inbound, take_snapshot
 from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.preview.facts import ClusterFacts
 from ktui.preview.preview import PlanPreview
 from ktui.quantities import as_count, as_duration
@@ -68,6 +68,22 @@ async def read_obstacles(permits: Permits | None, canary: str) -> CanaryObstacle
     with suppress(Unsupported):
         return None if permits is None or not canary else await permits.canary_obstacles(canary)
     return None
+
+
+async def find_missing_for_throttle(
+    run: Run, permits: Permits, rates: ThrottleRates | None
+) -> tuple[Finding, ...]:
+    """Find the permissions that are missing to throttle what a run still has to move."""
+    need = NeededPermission(
+        subject=f"run {run.name}",
+        moves=None,
+        throttles=Severity.PROBLEM,
+        canary="" if rates is None else run.options.canary_of(run.name, rates),
+    )
+    topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
+    permitted = await read_permissions(permits, topics)
+    obstacles = await read_obstacles(permits, need.canary)
+    return missing_permissions(permitted, obstacles, need)
 
 
 class FactReader(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.broker import TopicConfig, racks_of
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.cluster.permissions import CanaryObstacles, Permissions
+from ktui.cluster.ports import CanaryObstacles, Permissions
 from ktui.insights import Prior
 from ktui.pacing.limits import Limits
 from ktui.pacing.queue import put_long_first

@@ -20,7 +20,7 @@ import msgspec
 from ktui import __version__
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import marked
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.run.events import Started
 from ktui.planning.check.findings import ClusterSnapshot

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
     ResourceType,
 )
 
-from ktui.cluster.permissions import CanaryObstacles
+from ktui.cluster.ports import CanaryObstacles
 from ktui.kafka.canary import find_obstacles
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, fill

@@ -12,8 +12,7 @@ import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotAuthorized, NotKafka
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.permissions import Permissions
-from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
+from ktui.cluster.ports import ConfigOp, ConfigScope, Permissions, Verdict
 from ktui.kafka.capabilities import Capabilities, Probe, probe_confluent, probe_kafka_python
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader

@@ -18,7 +18,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import WriteResult
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal.commands import Answer
 from ktui.execution.run.events import AnyRunEvent
 from ktui.simulated.clock import VirtualClock

@@ -28,7 +28,7 @@ from ktui.cluster.settings import (
     SettingKey,
     parse_throttled_list,
 )
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host import ownership
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import own_run

@@ -14,8 +14,8 @@ from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, unneeded_throttles
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.requests import LAST_IN_SYNC
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir

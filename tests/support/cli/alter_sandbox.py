@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.run.events import Planned, PlannedPart
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.start_sandbox import PlanSandbox, StartSandbox

@@ -18,8 +18,7 @@ from ktui.cli.context.config import Context
 from ktui.cli.main import main
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import ClusterClaim, ClusterOwner, GroupMembership
-from ktui.cluster.permissions import GRANTS, CanaryObstacles, Permissions
-from ktui.cluster.ports import ClusterReader
+from ktui.cluster.ports import GRANTS, CanaryObstacles, ClusterReader, Permissions
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.journals.journals import GoodClaim

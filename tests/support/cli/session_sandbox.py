@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from ktui.cli.doctor.findings import DoctorFinding, good
+from ktui.cli.doctor_findings import DoctorFinding, good
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.permissions import Permissions
-from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Permissions
+from ktui.execution import JournalProblem, RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import CancelGateFile, Holder, Ownership, own_run, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -37,9 +36,9 @@ from support.simulated.moving_clusters import Replicas, a_cluster, move, wait
 
 _CLOCKED = (
     "ktui.cli.alter",
-    "ktui.cli.doctor.command",
-    "ktui.cli.doctor.throttles",
-    "ktui.cli.output.cluster_facts",
+    "ktui.cli.doctor",
+    "ktui.cli.doctor_throttles",
+    "ktui.cli.output.plan_check",
     "ktui.cli.run.hand_over",
     "ktui.cli.run.list",
     "ktui.cli.run.status",
@@ -77,8 +76,8 @@ class SessionSandbox(StartSandbox):
         monkeypatch.setattr("ktui.cli.process.start_engine", self._start)
         answer = Answer(accepted=True, words="in force")
         monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
-        monkeypatch.setattr("ktui.cli.doctor.command.check_connection", _connected)
-        monkeypatch.setattr("ktui.cli.doctor.command.Capabilities", lambda _: _Capabilities(self))
+        monkeypatch.setattr("ktui.cli.doctor.check_connection", _connected)
+        monkeypatch.setattr("ktui.cli.doctor.Capabilities", lambda _: _Capabilities(self))
         monkeypatch.setattr(
             NamedCluster,
             "connection",

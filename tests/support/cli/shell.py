@@ -27,15 +27,15 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.engine import Engine
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import Holder, holder, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned
-from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import first_events
 from ktui.execution.run.run import Run
 from ktui.lab.layout import Lab
 from ktui.lab.nodes import wait_for

@@ -15,7 +15,7 @@ from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits
@@ -108,7 +108,7 @@ class StartSandbox:
         """Use this cluster as the one that is named; its clock leaps while the verb waits."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
-        module = "ktui.cli.output.cluster_facts"
+        module = "ktui.cli.output.plan_check"
         self._monkeypatch.setattr(f"{module}.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,

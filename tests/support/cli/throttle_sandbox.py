@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.doctor.findings import DoctorFinding
-from ktui.cli.doctor.throttles import judge_throttles
+from ktui.cli.doctor_findings import DoctorFinding
+from ktui.cli.doctor_throttles import judge_throttles
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -70,7 +70,7 @@ class ThrottleSandbox:
         self.patient = a_cluster(topics, **more)
         self._second_passes()
         self._monkeypatch.setattr(
-            "ktui.cli.doctor.throttles.SystemClock", lambda: self.patient.clock
+            "ktui.cli.doctor_throttles.SystemClock", lambda: self.patient.clock
         )
         self.writer: Callable[[], ClusterWriter] = self.patient.writer
         self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)

@@ -19,7 +19,7 @@ from ktui.cluster.ownership import (
 )
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (

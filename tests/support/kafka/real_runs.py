@@ -21,8 +21,8 @@ from ktui.execution.engine.engine import Engine
 from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, CancelAsked, Owned, StepBegun
-from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import first_events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track

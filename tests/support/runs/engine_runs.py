@@ -19,8 +19,8 @@ from ktui.execution.engine.gates import LeaveWhen, when_paused
 from ktui.execution.journal.commands import Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
-from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import first_events
 from ktui.execution.run.run import Run
 from ktui.execution.throttle.objective import Figure, no_figure
 from ktui.insights import Prior

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ktui.cli.watch import demo
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.throttle.objective import Figure

@@ -8,7 +8,7 @@ from textual.keys import _character_to_key
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import CORDONED, EVERY, broker_resource
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import RunDir

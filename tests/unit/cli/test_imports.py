@@ -13,16 +13,16 @@ import ktui
 
 HOUSE = Path(ktui.__file__).parent
 LIGHT = {
-    "--help": "cli cli.context cluster execution planning + click msgspec",
+    "--help": "cli cli.context cluster planning + click msgspec",
     "list": (
-        "cli cli.context cli.options cli.output cli.run cluster execution execution.host "
+        "cli cli.context cli.options cli.run cluster execution execution.host "
         "kafka kafka.connection kafka.requests kafka.transport planning progress speed "
         "tui tui.draw + click kafka msgspec platformdirs"
     ),
     "status": (
         "cli cli.context cli.options cli.output cli.run cluster execution execution.engine "
         "execution.forecast execution.host execution.journal execution.run execution.time_left "
-        "ops pacing planning planning.check planning.read preview progress recording "
+        "ops pacing planning planning.check preview progress recording "
         "speed + click msgspec platformdirs"
     ),
 }

@@ -15,10 +15,9 @@ import msgspec
 from ktui.cli.broker.runs import LeftRuns, begin_run, check_broker_run
 from ktui.cli.broker.status import broker_argument, exclude_option, read_plan_layout, typed_id
 from ktui.cli.context.claim import check_owner, claim_request, own_cluster
-from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, cluster_options, warn_of_tls
 from ktui.cli.context.option import Grouped, GroupedCommand, add_option
 from ktui.cli.context.terminal import BAD_INPUT, NOT_ALL_DONE, BadInput, can_ask, print_note
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import state_option
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI
@@ -26,9 +25,9 @@ from ktui.cli.plan.make_options import EXCLUDE, check_names, rack_aware_option
 from ktui.cli.start import StartOptions, start_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
+from ktui.execution import RunRefused
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
-from ktui.execution.errors import RunRefused
 from ktui.execution.host.ownership import lock_starts
 from ktui.ops.broker.removal import RemovalRequest, RemoveOptions, Removing, Stopped
 from ktui.ops.broker.undo import RemovalPreview, UndoRemoval

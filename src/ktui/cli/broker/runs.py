@@ -18,6 +18,7 @@ from ktui.cli.context.cluster import (
     ClusterChoice,
     Target,
     check_same_cluster,
+    cluster_options,
     read_cluster_id,
     warn_of_tls,
 )
@@ -25,11 +26,10 @@ from ktui.cli.context.option import GroupedCommand, add_option
 from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.follow import EXIT_CODES, Engine, follow
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options
 from ktui.cli.options.run import MADE_BY_KTUI, concurrent_option
 from ktui.cli.options.throttle import complete_limits
-from ktui.cli.output.cluster_facts import gate_line, shut_gate
+from ktui.cli.output.plan_check import gate_line, shut_gate
 from ktui.cli.plan.make import in_its_order
 from ktui.cli.process import Launch, launch_left_run
 from ktui.cli.start import (
@@ -42,9 +42,9 @@ from ktui.cli.start import (
 )
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import unknown_broker
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.forecast.progress_text import run_ending
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import refuse_exported

@@ -10,7 +10,14 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.context.claim import CORDON_CLAIM, OwnerChoice, check_owner, take_over_option
-from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice, warn_of_tls
+from ktui.cli.context.cluster import (
+    Cluster,
+    ClusterChoice,
+    ControllerChoice,
+    cluster_options,
+    controller_options,
+    warn_of_tls,
+)
 from ktui.cli.context.option import Option, add_option
 from ktui.cli.context.terminal import (
     NOT_ALL_DONE,
@@ -20,13 +27,13 @@ from ktui.cli.context.terminal import (
     telling_interrupts,
 )
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import table_of
 from ktui.cli.plan.make_options import EXCLUDE, parse_patterns
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
+from ktui.columns import table_of
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.cordon import Cordoner, CordonState, down_words
 from ktui.execution.broker.status import (
     EMPTY,
@@ -45,7 +52,6 @@ from ktui.execution.broker.status import (
     why_unknown,
 )
 from ktui.execution.broker.unregister import check_unregister, kept_text, unregister_for_good
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.broker import runs
 from ktui.ops.broker.runs import runs_on

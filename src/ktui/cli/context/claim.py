@@ -25,7 +25,7 @@ from ktui.cluster.ownership import (
     SendGuard,
     Unowned,
 )
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, ensure_id, read_id

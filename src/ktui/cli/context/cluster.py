@@ -9,14 +9,16 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import click
 import msgspec
 
 from ktui.cli.context.config import Config, Context, load_config
+from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.ports import ClusterPorts
+from ktui.cluster.ports import CanaryObstacles, ClusterPorts, Permissions
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.connection.properties import ConnectionProblem
@@ -24,7 +26,6 @@ from ktui.kafka.reader import KafkaReader
 
 if TYPE_CHECKING:  # what only some verbs need is imported where it is used: `ktui list` is light
     from ktui.cluster.ownership import ClusterClaim, ClusterOwner
-    from ktui.cluster.permissions import CanaryObstacles, Permissions
     from ktui.execution.run.events import Started
     from ktui.kafka.writer import KafkaWriter
 
@@ -314,3 +315,43 @@ def warn_of_tls(cluster: Cluster) -> None:
     """Warn the operator of the checks that TLS leaves out."""
     for sentence in cluster.unverified:
         print_note(f"warning: {TLS_UNVERIFIED}: {sentence}")
+
+
+def complete_context(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Return the contexts of config.yaml whose names begin so, for a shell."""
+    return [name for name in load_config().contexts if name.startswith(begun)]
+
+
+cluster_options = Grouped(
+    "choice",
+    ClusterChoice,
+    add_option(
+        "--bootstrap-server HOST:PORT,...",
+        "Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
+    ),
+    add_option(
+        "--command-config FILE",
+        "Client properties file, with Java's or librdkafka's property names.",
+        type=click.Path(path_type=Path),
+    ),
+    add_option(
+        "--context NAME",
+        "A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
+        shell_complete=complete_context,
+    ),
+)
+
+controller_options = Grouped(
+    "controllers",
+    ControllerChoice,
+    add_option(
+        "--bootstrap-controller HOST:PORT,...",
+        "Controllers, through which settings of a broker that is down are deleted. Default: "
+        "those that the brokers name.",
+    ),
+    add_option(
+        "--controller-config FILE",
+        "Client properties file for them. Default: the brokers' connection settings.",
+        type=click.Path(path_type=Path),
+    ),
+)

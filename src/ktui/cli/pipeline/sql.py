@@ -19,9 +19,9 @@ from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options.common import json_option, parse_amount, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.output.table import table
 from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cluster.text import clean
+from ktui.columns import table
 from ktui.execution.host.state_dir import StateDir
 from ktui.inputfile import MOST_BYTES, Unreadable, read_input
 from ktui.pipeline.lake.files import local_path

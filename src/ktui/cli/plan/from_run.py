@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.cluster import ClusterChoice, check_same_cluster
+from ktui.cli.context.cluster import ClusterChoice, check_same_cluster, cluster_options
 from ktui.cli.context.terminal import NOT_ALL_DONE, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.durable import write_output
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import rollback_plan
 from ktui.execution.host.state_dir import StateDir

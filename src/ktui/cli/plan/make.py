@@ -17,8 +17,7 @@ from ktui.cli.options import common
 from ktui.cli.options.plan import allowance_options, below_min_isr_option, read_plan_argument
 from ktui.cli.options.throttle import GivenLimits, complete_limits
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, failure_json
-from ktui.cli.output.plan_report import finding_lines, report
-from ktui.cli.output.table import column, figures, table_of
+from ktui.cli.output.plan_check import finding_lines, report
 from ktui.cli.plan.from_run import output_plan, remaining_command, rollback_command, undo_command
 from ktui.cli.plan.make_options import (
     CheckOptions,
@@ -36,7 +35,7 @@ from ktui.cli.plan.make_options import (
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.errors import Failure
 from ktui.cluster.text import clean
-from ktui.columns import Column
+from ktui.columns import Column, column, figures, table_of
 from ktui.execution.host.state_dir import default_name
 from ktui.pacing.limits import INTERNAL, Limits, Order, Shape
 from ktui.planning.check.findings import Allowances

@@ -13,16 +13,15 @@ import click
 import msgspec
 
 from ktui.cli.context import option
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.option import Grouped, Verb, add_option
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import given_options, json_option, state_option
 from ktui.cli.options.plan import rate_option
 from ktui.cli.options.run import URGENT_FIRST, RunChoices, run_choices
 from ktui.cli.options.throttle import throttle_options
-from ktui.cli.output.cluster_facts import fact_reader, options_of_names
+from ktui.cli.output.plan_check import fact_reader, options_of_names
 from ktui.cli.plan.from_run import output_option
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.start import check_run

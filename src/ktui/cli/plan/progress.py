@@ -10,19 +10,18 @@ from typing import Any
 
 import click
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import column, figures, table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S, FreshMetadata
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
+from ktui.columns import column, figures, table_of
 from ktui.progress.fold import fold
 from ktui.progress.summary import ReplicaProgress, ReplicaStatus, replica_progress
 from ktui.progress.timeline import Progress

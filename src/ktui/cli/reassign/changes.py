@@ -15,15 +15,13 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import AS_CONTEXT, OwnerChoice, check_owner, claim_request
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, cluster_options, warn_of_tls
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import FAILED, NOT_ALL_DONE, BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
-from ktui.cli.output.cluster_facts import cancel_cluster_options, check_gate_open
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import column, table_of
+from ktui.cli.output.plan_check import cancel_cluster_options, check_gate_open
 from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.reassign.command import BATCH_SIZE, POLL_INTERVAL, Arguments
 from ktui.cli.reassign.options import Action
@@ -33,6 +31,7 @@ from ktui.cluster.asking import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.cluster.text import clean
+from ktui.columns import column, table_of
 from ktui.execution.engine.gates import Leaving
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.foreign_cancels import ForeignCancelLine, ForeignOutcome, read_cancels

@@ -14,12 +14,12 @@ import click
 import msgspec
 
 from ktui import __version__
+from ktui.cli.context.cluster import complete_context
 from ktui.cli.context.terminal import FAILED, BadInput, print_note
-from ktui.cli.options.cluster import complete_context
 from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action, Group, Option
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.inputfile import FileProblem
 from ktui.ops.reassign.tool import ActionFailed, ReassignProblem
 from ktui.planning.replication_factor import PlacementProblem

@@ -11,19 +11,17 @@ from typing import NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
+from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster, cluster_options
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BAD_INPUT, BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import allowance_options, read_plan_argument
-from ktui.cli.output.cluster_facts import check_gate_open, fact_reader
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.plan_report import finding_line, report
+from ktui.cli.output.plan_check import check_gate_open, fact_reader, finding_line, report
 from ktui.cli.process import answer_json, end_if_refused, print_answer
 from ktui.cluster.text import clean
+from ktui.execution import RunProblem
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import StateDir

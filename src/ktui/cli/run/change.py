@@ -18,9 +18,9 @@ from ktui.cli.options.throttle import (
     limits_change,
 )
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import table
 from ktui.cli.process import send_command
 from ktui.cluster.clock import SystemClock
+from ktui.columns import table
 from ktui.execution.host.client import RunClient, undo_limits, write_note
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Continue, Pause, SetSchedule
@@ -101,7 +101,7 @@ def schedule_command(name: str, *, schedule: SetSchedule, state: StateDir, json:
         live = client.read_live()
         if isinstance(schedule.by, datetime):
             # only this asks a cluster: the other verbs load no Kafka client
-            from ktui.cli.doctor.permissions import check_throttle_permitted  # noqa: PLC0415
+            from ktui.cli.run.throttle import check_throttle_permitted  # noqa: PLC0415
 
             check_throttle_permitted(live)
         send_command(client, schedule, json=json)

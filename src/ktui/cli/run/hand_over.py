@@ -20,19 +20,24 @@ from ktui.cli.context.claim import (
     ownership_options,
     release_cluster,
 )
-from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
+from ktui.cli.context.cluster import (
+    ClusterChoice,
+    Target,
+    check_cluster,
+    cluster_options,
+    warn_of_tls,
+)
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, print_note
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
-from ktui.cli.output.cluster_facts import options_of_names
 from ktui.cli.output.json_form import encode_record
+from ktui.cli.output.plan_check import options_of_names
 from ktui.cli.process import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.durable import find_place
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle, throttles_left
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import check_import, export_run, import_run, open_export

@@ -7,17 +7,16 @@ from contextlib import aclosing
 
 import click
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice, cluster_options
 from ktui.cli.context.option import add_option
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.common import check_on_cluster
-from ktui.cli.output.table import column, figures, table_of
 from ktui.cluster.asking import ONE_POLL_PATIENCE_S
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.columns import column, figures, table_of
 from ktui.json_text import encode
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Lane, Progress, Timeline

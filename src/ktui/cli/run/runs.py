@@ -12,11 +12,10 @@ import msgspec
 from ktui.cli.context.option import LazyGroup, add_option, refuse_options_before_verb
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.options import common
-from ktui.cli.output.cluster_facts import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, encode_record
-from ktui.cli.output.table import column, table_of
+from ktui.cli.output.plan_check import gate_line, shut_gate
 from ktui.cluster.text import clean, marked
-from ktui.columns import Column
+from ktui.columns import Column, column, table_of
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import Holder, ShutGate

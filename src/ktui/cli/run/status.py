@@ -11,14 +11,13 @@ import click
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import FAILED
 from ktui.cli.options import common
-from ktui.cli.output.cluster_facts import gate_line
 from ktui.cli.output.json_form import encode_record, event_line
-from ktui.cli.output.table import column, figures, table_of
+from ktui.cli.output.plan_check import gate_line
 from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
-from ktui.columns import Column
+from ktui.columns import Column, column, figures, table_of
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.progress_text import (
     end_lines,
@@ -45,6 +44,7 @@ from ktui.execution.run.events import (
     SettingsFound,
 )
 from ktui.execution.run.options import NO_SCHEDULE, local_minute
+from ktui.execution.run.plans import tool_commands
 from ktui.execution.run.text import (
     KIND_IN_WORDS,
     batch_noun,
@@ -57,7 +57,6 @@ from ktui.execution.run.text import (
     schedule_text,
     scope_text,
 )
-from ktui.execution.run.tool_plans import tool_commands
 from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_count, as_duration, as_rate
 

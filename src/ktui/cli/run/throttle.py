@@ -11,10 +11,9 @@ from typing import TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.cluster import ClusterChoice, Target, check_same_cluster
+from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, check_same_cluster
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
-from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
 from ktui.cli.options.plan import slow_option
 from ktui.cli.options.throttle import (
@@ -23,14 +22,14 @@ from ktui.cli.options.throttle import (
     parse_rates_option,
 )
 from ktui.cli.output.json_form import encode_record
-from ktui.cli.output.table import column, table_of
 from ktui.cli.process import send_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader, ConfigScope, SettingsAnswer
 from ktui.cluster.text import clean
+from ktui.columns import column, table_of
+from ktui.execution import RunRefused
 from ktui.execution.engine.add_plan import settled
-from ktui.execution.errors import RunRefused
 from ktui.execution.host.client import RunClient, undo_throttle
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
@@ -43,6 +42,7 @@ from ktui.execution.run.throttle_status import (
     throttle_status,
 )
 from ktui.inputfile import FileProblem
+from ktui.ops.start import find_missing_for_throttle
 from ktui.planning.check.findings import FindingKind, Severity
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan, join_some
@@ -180,6 +180,27 @@ def _asked(run: Run, unread: str, read: Callable[[ClusterReader], Awaitable[_T]]
         late = f"the cluster did not answer within {_CHECKED_WITHIN_S:.0f} s"
         print_note(f"warning: {unread}: {str(error) or late}")
         return None
+
+
+def check_throttle_permitted(run: Run, rates: ThrottleRates | None = None) -> None:
+    """Check that a run's principal may set a throttle on the partitions still to be moved.
+
+    The run's engine sets the throttle. So a check that fails here only prints a warning. The run's
+    canary may have to measure the objective of the new rates.
+    """
+    begun = run.started
+    if begun is None or not begun.connection:  # a run on a simulated cluster
+        return
+    try:
+        where = ClusterChoice().or_of_run(begun).target(changes=False)
+        asyncio.run(check_cluster(where, begun.cluster_id))
+        missing = asyncio.run(find_missing_for_throttle(run, where.cluster, rates))
+    except (BadInput, FileProblem, RunRefused, ClusterError) as error:
+        print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")
+        return
+    if missing:
+        sentences = "; ".join(finding.sentence for finding in missing)
+        raise BadInput(f"run {run.name} is unchanged: {sentences}")
 
 
 def _check_copies_end(run: Run, rates: ThrottleRates, *, slow: bool) -> None:

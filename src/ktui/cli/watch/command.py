@@ -12,13 +12,11 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import CORDON_CLAIM, check_owner
-from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, cluster_options
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, need_terminal, print_note
-from ktui.cli.doctor.permissions import find_missing_for_throttle
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import (
     recorded_in_words,
     recorder,
@@ -27,8 +25,8 @@ from ktui.cli.options.outward import (
     with_event_command,
 )
 from ktui.cli.options.throttle import unnamed_limits
-from ktui.cli.output.cluster_facts import fact_reader
 from ktui.cli.output.json_form import engine_died_json
+from ktui.cli.output.plan_check import fact_reader
 from ktui.cli.output.view import read_keymap, show_app
 from ktui.cli.process import Launch, launch_left_run, launch_new_run
 from ktui.cli.record_prune import ClusterRecording, prune_as_configured
@@ -39,8 +37,8 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.foreign_cancels import ListedReassignment, Settled
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
@@ -51,7 +49,7 @@ from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 from ktui.kafka.reader import KafkaReader
 from ktui.ops.cancel import cancel_foreign
-from ktui.ops.start import FactReader
+from ktui.ops.start import FactReader, find_missing_for_throttle
 from ktui.pacing.limits import Limits
 from ktui.planning.intents.layout import Layout, read_layout
 from ktui.planning.throttle_rates import ThrottleRates

@@ -22,8 +22,7 @@ from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.outward import recorded_in_words, repair
-from ktui.cli.output.cluster_facts import check_gate_open, gate_findings
-from ktui.cli.output.table import table
+from ktui.cli.output.plan_check import check_gate_open, gate_findings
 from ktui.cli.output.view import read_keymap, show_app, temporary_folder
 from ktui.cli.record_prune import ClusterRecording
 from ktui.cli.watch.run_verbs import ShellVerbs
@@ -34,9 +33,10 @@ from ktui.cluster.observer import ObservationSource, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.text import SIMULATED, clean, marked, simulated_id
+from ktui.columns import table
+from ktui.execution import RunProblem
 from ktui.execution.broker.cordon import BrokerAccess
 from ktui.execution.engine.engine import Engine
-from ktui.execution.errors import RunProblem
 from ktui.execution.foreign_cancels import ListedReassignment, Settled
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.figures import CanaryFigure

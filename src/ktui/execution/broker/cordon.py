@@ -29,8 +29,8 @@ from ktui.cluster.settings import (
     cordoned_paths,
     split_paths,
 )
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.status import BrokerFacts, read_broker
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.planning.plan import join_all
 from ktui.quantities import as_count
 

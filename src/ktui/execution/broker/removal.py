@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.ownership import lock_file
 from ktui.execution.host.state_dir import NoteFile, StateDir
 from ktui.json_text import Dated

@@ -21,9 +21,9 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import CORDONED, LOG_DIR_RATE, RATES
 from ktui.cluster.text import clean
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.cordon import READ_BACK_S
 from ktui.execution.broker.status import BrokerFacts, read_metadata
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track, find_goal
 from ktui.planning.plan import join_all, join_named, join_some

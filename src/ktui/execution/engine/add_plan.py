@@ -21,7 +21,7 @@ from ktui.execution.run.events import (
     Planned,
     Replanned,
 )
-from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
+from ktui.execution.run.plans import chunked, hash_plan, planned_partitions, planned_parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import count_text
 from ktui.execution.run.states import CancelKind, State

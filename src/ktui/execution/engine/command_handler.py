@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.add_plan import PlanAdder
 from ktui.execution.engine.decider import Decider
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.journal import commands
 from ktui.execution.journal.commands import Answer, StoredCommand, refuse_unknown
 from ktui.execution.journal.journal import EngineJournal
 from ktui.execution.run import events
-from ktui.execution.run.first_events import chunked
+from ktui.execution.run.plans import chunked
 from ktui.execution.run.run import Run
 from ktui.execution.run.scope import CancelScope
 from ktui.execution.run.text import limit_changes_text, schedule_text, scope_text

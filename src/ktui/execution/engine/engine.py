@@ -20,12 +20,12 @@ from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ownership import SendGuard
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, WriteResult
+from ktui.execution import JournalProblem, RunProblem
 from ktui.execution.engine import requests
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.gates import ENDING_PAUSES, LeaveWhen, when_paused
 from ktui.execution.engine.working_state import NodeProbe
-from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import EngineJournal
 from ktui.execution.run.events import (
     NOT_RECORDED,

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.clock import SystemClock
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.kept import read_kept
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal

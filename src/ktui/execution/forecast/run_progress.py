@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cluster.clock import SystemClock
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import LIVE, RunState, run_state
 from ktui.execution.host.ownership import Holder, holder

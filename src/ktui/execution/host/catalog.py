@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.journal import Journal, RunFollower

@@ -9,7 +9,7 @@ from typing import Self
 import msgspec
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.ownership import Holder, holder, own_run, this_process

@@ -20,7 +20,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.durable import copy_new, find_place, open_regular, sync_folder
-from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.ownership import own_run, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir

@@ -11,7 +11,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.durable import write_whole
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower

@@ -12,14 +12,14 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.durable import write_whole
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal, RunFollower
 from ktui.execution.run.events import AnyRunEvent
-from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import first_events
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits

@@ -25,7 +25,7 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.durable import open_regular
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.state_dir import NoteFile, RunDir, StateDir, refuse_network
 from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal

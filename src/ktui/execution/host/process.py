@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ktui.cluster.text import clean
 from ktui.durable import open_regular
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.operator_command import exit_text
 from ktui.execution.host.ownership import Holder

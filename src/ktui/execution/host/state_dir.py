@@ -19,7 +19,7 @@ import platformdirs
 
 from ktui.cluster.text import clean
 from ktui.durable import make_folder, open_regular, read_note, sync_folder, write_whole
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.inputfile import Unreadable, expand_home
 from ktui.json_text import decode_untrusted
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
 from ktui.execution.run.options import Schedule
 from ktui.execution.run.states import CancelKind

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ktui.durable import check_regular, open_regular, read_note, sync_folder
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 
 _NOTE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})\n")
 

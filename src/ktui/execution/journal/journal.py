@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal import file
 from ktui.execution.journal.commands import ENCODER, Answer, Command, StoredCommand, stored_command
 from ktui.execution.journal.file import write_tail_marker

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ktui.durable import sync_folder
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal.file import (
     TailMarker,
     connect,

@@ -20,11 +20,11 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterPorts
 from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
+from ktui.execution import RunProblem
 from ktui.execution.broker.cordon import Cordoner, CordonState, NoCordon
 from ktui.execution.broker.removal import CordonMemory, Removal, RemovalFile
 from ktui.execution.broker.status import BrokerStatus, Stay, but_for, held_line, why_unknown
 from ktui.execution.broker.unregister import NotRegistered, kept_text, unregister_for_good
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import CancelKind, State

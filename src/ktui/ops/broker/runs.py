@@ -9,9 +9,9 @@ import msgspec
 
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
+from ktui.execution import RunProblem
 from ktui.execution.broker.removal import RemovalFile
 from ktui.execution.broker.status import BrokerStatus, find_status, read_broker, read_metadata
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir

@@ -17,17 +17,17 @@ from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.cluster.settings import CORDONED
 from ktui.cluster.text import clean
+from ktui.execution import RunRefused
 from ktui.execution.broker.cordon import Cordoner, NoCordon
 from ktui.execution.broker.removal import CordonMemory, Removal
-from ktui.execution.errors import RunRefused
 from ktui.execution.forecast.progress_text import progress_line
 from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.plans import LeftAsIs, UndoPlan, undo_plan
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
-from ktui.execution.run.tool_plans import LeftAsIs, UndoPlan, undo_plan
 from ktui.ops.broker.removal import REFUSED, WAITS, RemovalRequest, RemovalStage, Stopped, place
 from ktui.ops.broker.runs import DEMOTE, DRAIN, Purpose, left_text, made_run, plan_text
 from ktui.planning.intents.layout import Layout

@@ -20,7 +20,7 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.settings import REPLICAS, SettingKey, parse_throttled_list, topic_resource
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.foreign_cancels import (
     CancelLog,
     ForeignCancel,

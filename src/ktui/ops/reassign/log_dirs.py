@@ -24,7 +24,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.settings import LOG_DIR_RATE, broker_resource
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.state_dir import NoteFile, StateDir
 from ktui.ops.reassign.tool import (
     MOVE_FAILED,

@@ -19,16 +19,16 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.cluster.settings import SettingKey
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.gates import Leaving
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle, unfinished_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
 from ktui.execution.run.events import AnyRunEvent, OnConflict
-from ktui.execution.run.first_events import first_events, hash_plan, planned_partitions
 from ktui.execution.run.options import OnForeignChange, OnForeignThrottle, RunOptions
+from ktui.execution.run.plans import first_events, hash_plan, planned_partitions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.track import Track

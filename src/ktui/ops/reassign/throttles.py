@@ -29,7 +29,7 @@ from ktui.cluster.settings import (
     throttled_entry,
     topic_resource,
 )
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.run.throttle_status import name_resources

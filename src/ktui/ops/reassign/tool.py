@@ -14,7 +14,7 @@ import msgspec
 
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.inputfile import Unreadable, read_input, read_pipe
 from ktui.planning.plan import ANY_LOG_DIR, LARGEST, MOST_BYTES, VERSION
 

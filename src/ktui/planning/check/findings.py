@@ -13,8 +13,7 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, onlin
 from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
-from ktui.cluster.permissions import CanaryObstacles, Grant, Permissions
-from ktui.cluster.ports import Setting
+from ktui.cluster.ports import CanaryObstacles, Grant, Permissions, Setting
 from ktui.planning.json_cursor import FilePosition
 from ktui.planning.plan import Plan, join_all, join_some
 from ktui.planning.throttle_rates import CANARY_PREFIX

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.settings import CORDONED
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.broker.cordon import BrokerAccess, CordonState
 from ktui.execution.broker.status import BrokerStatus, find_status, unknown_broker
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.scope import partitions_on

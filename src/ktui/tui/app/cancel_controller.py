@@ -11,7 +11,7 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.foreign_cancels import ListedReassignment, listed_reassignments
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import CancelGateFile, this_process

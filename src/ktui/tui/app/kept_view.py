@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from ktui.durable import read_note, write_whole
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.json_text import decode_untrusted
 from ktui.tui.screens.panels import PANELS, PanelChoices, Panels

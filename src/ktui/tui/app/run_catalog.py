@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from textual.worker import WorkType
 
+from ktui.execution import RunProblem
 from ktui.execution.engine.add_plan import CheckedExtraPlan
-from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir

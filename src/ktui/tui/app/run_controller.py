@@ -13,13 +13,13 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.settings import SettingKey
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.catalog import Movers, OtherRun, OtherRuns
 from ktui.execution.host.client import RunClient, undo_last, write_note
 from ktui.execution.host.launch import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
-from ktui.execution.run.tool_plans import tool_commands
+from ktui.execution.run.plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order

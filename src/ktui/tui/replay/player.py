@@ -13,7 +13,7 @@ from textual.message import Message
 
 from ktui.cluster.clock import wait_for_first
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.state_dir import RunDir
 from ktui.recording.replay_tape import RecordedPeriod, ReplayClock, Tape
 from ktui.rehearsal.compare import BranchPoint

@@ -11,7 +11,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.run_details import estimate_as_seen

@@ -14,7 +14,7 @@ from textual.widgets import Label, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from ktui.cluster.text import clean_lines
-from ktui.execution.run.tool_plans import move_commands
+from ktui.execution.run.plans import move_commands
 from ktui.json_text import encode
 from ktui.progress.row import partition_json
 from ktui.progress.timeline import Timeline

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from ktui.cluster.errors import ClusterError
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.launch import NewRun
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.paint import panel_title

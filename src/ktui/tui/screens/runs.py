@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ktui.cluster.text import clean
 from ktui.columns import Column
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.progress_text import progress_lines
 from ktui.execution.forecast.run_progress import RunProgress, all_runs, with_least
 from ktui.execution.host.catalog import RunState

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from ktui.cluster.ports import ClusterReader, Verdict, WriteResult
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.planning.check.snapshot import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated import layout

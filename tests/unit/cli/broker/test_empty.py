@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.ownership import own_run
 from ktui.simulated.layout import BrokerSpec
 from support.cli.broker_sandbox import BrokerSandbox

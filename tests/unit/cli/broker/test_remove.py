@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ktui.cli.context.terminal import BadInput
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.simulated import layout

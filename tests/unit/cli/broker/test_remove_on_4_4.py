@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import OwnerUnknown
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.run.states import State
 from ktui.ops.broker.runs import made_run
 from ktui.simulated import layout

@@ -10,7 +10,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, WriteResult
 from ktui.cluster.settings import CORDONED, FOLLOWER_RATE, broker_resource
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.run.events import CancelAsked
 from ktui.execution.run.states import CancelKind
 from ktui.simulated import layout

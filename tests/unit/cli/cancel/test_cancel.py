@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.errors import ClusterError, Unreachable
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.states import CancelKind, State
 from support.cli.cancel_sandbox import MOVED, THREE, CancelledRun

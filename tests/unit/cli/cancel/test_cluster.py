@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.simulated import layout
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
 from support.simulated.moving_clusters import tp

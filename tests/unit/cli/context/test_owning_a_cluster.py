@@ -20,8 +20,8 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
+from ktui.execution import RunRefused
 from ktui.execution.broker.cordon import BrokerAccess
-from ktui.execution.errors import RunRefused
 from ktui.execution.foreign_cancels import listed_reassignments
 from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir, ensure_id
@@ -332,7 +332,7 @@ def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
             executor.submit(asyncio.run, bob).result()
         return True
 
-    monkeypatch.setattr("ktui.cli.doctor.throttles.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.doctor_throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", take_over_and_confirm)
 
     refused = sandbox.clear()

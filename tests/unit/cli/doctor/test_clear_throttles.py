@@ -227,7 +227,7 @@ class RunElsewhere:
     ) -> None:
         self._ward, self._due_s = sandbox, sandbox.patient.clock.monotonic() + after_s
         self.does: Callable[[], None] = lambda: None
-        monkeypatch.setattr("ktui.cli.doctor.throttles.SystemClock", lambda: self)
+        monkeypatch.setattr("ktui.cli.doctor_throttles.SystemClock", lambda: self)
 
     def monotonic(self) -> float:
         return self._ward.patient.clock.monotonic()
@@ -289,7 +289,7 @@ def test_clearing_while_something_moves_asks_the_operator(
 
         return answer
 
-    monkeypatch.setattr("ktui.cli.doctor.throttles.can_ask", lambda: True)
+    monkeypatch.setattr("ktui.cli.doctor_throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", confirm_with(yes=False))
     refused = sandbox.clear()
     assert refused.exit_code == 2

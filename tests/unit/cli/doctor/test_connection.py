@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.doctor.command import gather_facts
-from ktui.cli.doctor.findings import (
+from ktui.cli.doctor import gather_facts
+from ktui.cli.doctor_findings import (
     Level,
     judge_abilities,
     judge_canaries,
@@ -22,8 +22,7 @@ from ktui.cli.doctor.findings import (
 from ktui.cli.main import ktui
 from ktui.cluster.errors import Failure, Operation, TimedOut
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.cluster.permissions import GRANTS, Grant, Permissions
-from ktui.cluster.ports import TopicConfigsAnswer
+from ktui.cluster.ports import GRANTS, Grant, Permissions, TopicConfigsAnswer
 from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.catalog import late_requests
 from ktui.execution.host.ownership import own_run

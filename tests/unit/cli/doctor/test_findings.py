@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import (
+from ktui.cli.doctor_findings import (
     DoctorFacts,
     DoctorFinding,
     Level,

@@ -39,8 +39,8 @@ from ktui.cli.engine_log import (
 from ktui.cli.process import Launch
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
+from ktui.execution import JournalProblem, RunProblem
 from ktui.execution.engine.gates import Leaving
-from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.process import last_poll_at, note_poll

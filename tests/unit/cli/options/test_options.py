@@ -10,10 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.cluster import ClusterChoice, cluster_options
 from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import BadInput
-from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.outward import metrics_file_option, on_event_option, with_event_command
 from ktui.execution.run.options import RunOptions
 

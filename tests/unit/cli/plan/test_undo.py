@@ -14,7 +14,7 @@ from ktui.cli.main import ktui
 from ktui.cli.plan.progress import status_text
 from ktui.cli.process import Launch, launch_new_run
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import AnyRunEvent, CancelAsked, Started, StateEntered
 from ktui.execution.run.states import CancelKind, State

@@ -9,7 +9,7 @@ import pytest
 from ktui.cli.context.terminal import print_note
 from ktui.cluster.partition import Replica
 from ktui.cluster.ports import ClusterReader
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.ops.reassign.log_dirs import check_moves
 from ktui.simulated import layout
 from support.simulated.clusters import FIRST, SECOND, SIZE, MovingDirs, on, wait

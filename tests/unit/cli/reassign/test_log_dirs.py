@@ -10,7 +10,7 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ConfigOp, ConfigScope
 from ktui.cluster.settings import LOG_DIR_RATE
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.ops.reassign.log_dirs import (
     LogDirThrottle,

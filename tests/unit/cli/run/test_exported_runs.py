@@ -16,7 +16,7 @@ import pytest
 from ktui.cli.context.cluster import check_cluster
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.ownership import Unowned
-from ktui.execution.errors import JournalProblem, RunRefused
+from ktui.execution import JournalProblem, RunRefused
 from ktui.execution.host.client import LONGEST_NOTE, RunClient, write_note
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir, StateDir

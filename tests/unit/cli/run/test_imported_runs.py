@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from ktui.cli.main import ktui
 from ktui.cluster.ownership import OwnedHere, Unowned
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host.hand_over import import_run, open_export
 from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import CancelMoves

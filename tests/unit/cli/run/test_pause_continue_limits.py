@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.host import client
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir

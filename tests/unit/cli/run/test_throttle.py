@@ -15,7 +15,7 @@ from ktui.cli.process import Launch, launch_left_run
 from ktui.cli.run import throttle
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run

@@ -15,7 +15,7 @@ from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cli.process import Launch, resume_command
 from ktui.cluster.clock import SystemClock
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import CancelMoves

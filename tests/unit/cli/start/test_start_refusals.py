@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State

@@ -18,7 +18,7 @@ from ktui.cli.watch.command import ProcessEngines
 from ktui.cli.watch.demo import Playing, SimulatedEngines, UnhurriedClock, command
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import StateDir

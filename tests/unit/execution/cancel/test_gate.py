@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.errors import RunRefused
+from ktui.execution import RunRefused
 from ktui.execution.host.ownership import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal.commands import Continue, Pause, SetLimits
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (

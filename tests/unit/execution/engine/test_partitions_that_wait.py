@@ -15,8 +15,8 @@ from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution import RunRefused
 from ktui.execution.engine.decider import Decider
-from ktui.execution.errors import RunRefused
 from ktui.execution.journal.commands import (
     CancelMoves,
     Continue,
@@ -36,8 +36,8 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
 )
-from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions, Schedule
+from ktui.execution.run.plans import planned_parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import CancelKind, State
 from ktui.execution.run.throttle_status import throttle_status

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.journal.commands import Command, Continue, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (

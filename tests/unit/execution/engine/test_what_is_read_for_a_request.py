@@ -12,9 +12,9 @@ from ktui.cluster.asking import FreshRead
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.execution import JournalProblem, RunProblem
 from ktui.execution.engine.observed import RESTARTS_S, AbsentBrokers, Observed
 from ktui.execution.engine.requests import why_not_sent
-from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.commands import Continue
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Answered, Ended, Outage, Planned, Request, StepBegun

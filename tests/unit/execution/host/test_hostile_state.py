@@ -16,7 +16,7 @@ import pytest
 
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.settings import FOLLOWER_RATE
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.forecast.run_progress import RunProgress, all_runs
 from ktui.execution.foreign_cancels import CancelLog, read_cancels
 from ktui.execution.host.catalog import RunState, UnknownRun, find_run

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.run_progress import all_runs
 from ktui.execution.host import ownership, state_dir
 from ktui.execution.host.catalog import RunState

@@ -12,8 +12,8 @@ import pytest
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.engine.engine import Engine
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import OtherRuns, UnknownRun, find_movers
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.kept import RunRecording

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from ktui import __version__
+from ktui.execution import JournalProblem
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
-from ktui.execution.errors import JournalProblem
 from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.file import tail_marker_path
 from ktui.execution.journal.journal import Journal
@@ -185,7 +185,7 @@ from pathlib import Path
 from ktui.cluster.clock import SystemClock
 from ktui.execution.journal.journal import Journal
 from ktui.execution.journal.file import tail_marker_path
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from support.journals.journals import a_start, step
 journal = Journal.create(Path(sys.argv[1]), SystemClock())
 journal.append(a_start())

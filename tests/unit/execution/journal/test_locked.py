@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal import file
 from ktui.execution.journal import journal as journals
 from ktui.execution.journal.commands import Answer, Pause

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal import file
 from ktui.execution.journal.commands import Answer, Command, Continue, Pause, SetLimits
 from ktui.execution.journal.journal import Journal

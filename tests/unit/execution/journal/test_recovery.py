@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.errors import JournalProblem
+from ktui.execution import JournalProblem
 from ktui.execution.journal import tables
 from ktui.execution.journal.commands import Answer, Continue, Pause
 from ktui.execution.journal.file import write_tail_marker

@@ -30,7 +30,7 @@ from ktui.execution.run.events import (
     Request,
     SettingsFound,
 )
-from ktui.execution.run.first_events import planned_partitions
+from ktui.execution.run.plans import planned_partitions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import STAGES, Stage, State, count_stages
 from ktui.execution.run.track import queue_rank

@@ -43,11 +43,11 @@ from ktui.execution.run.events import (
     StepOver,
 )
 from ktui.execution.run.notices import NoticeFilter, NoticeKind
+from ktui.execution.run.plans import tool_command, tool_commands
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.text import describe_event, event_sentence, held_text, reason_text
 from ktui.execution.run.throttle_ledger import FLOOR
-from ktui.execution.run.tool_plans import tool_command, tool_commands
 from ktui.planning.throttle_rates import ThrottleRates, parse_objective
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import a_start, planned, read, started, step, written

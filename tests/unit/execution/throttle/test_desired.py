@@ -31,8 +31,8 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
+from ktui.execution.run.plans import planned_parts
 from ktui.execution.run.run import Run
 from ktui.execution.throttle.desired import ThrottleChanges, throttle_resources
 from ktui.pacing.limits import Limits

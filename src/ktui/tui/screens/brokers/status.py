@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from ktui.cluster.broker import LogDir
 from ktui.cluster.errors import ClusterError
 from ktui.columns import Column
+from ktui.execution import RunProblem
 from ktui.execution.broker.status import (
     EMPTY,
     LOG_DIR_COLUMNS,
@@ -27,7 +28,6 @@ from ktui.execution.broker.status import (
     state_words,
     why_words,
 )
-from ktui.execution.errors import RunProblem
 from ktui.planning.plan import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut, pieces_width

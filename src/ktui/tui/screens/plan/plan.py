@@ -18,8 +18,8 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, ContentSwitcher, Static
 
 from ktui.cluster.errors import ClusterError
+from ktui.execution import RunProblem
 from ktui.execution.engine.add_plan import CheckedExtraPlan
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable
 from ktui.pacing.limits import Limits

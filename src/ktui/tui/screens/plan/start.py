@@ -19,7 +19,7 @@ from textual.widgets import Checkbox, Input, Static
 from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem

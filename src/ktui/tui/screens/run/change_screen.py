@@ -15,7 +15,7 @@ from textual.events import Key, Resize
 from textual.widgets import Static
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution import RunProblem, RunRefused
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.client import Undo, undo_limits
 from ktui.execution.journal.commands import Command, SetLimits

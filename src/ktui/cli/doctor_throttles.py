@@ -10,13 +10,13 @@ import msgspec
 from ktui.cli.context.claim import OwnerChoice, check_owner
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.terminal import BAD_INPUT, FAILED, NOT_ALL_DONE, can_ask
-from ktui.cli.doctor.findings import DoctorFinding, good, name_some, note, warning
+from ktui.cli.doctor_findings import DoctorFinding, good, name_some, note, warning
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.table import column, table_of
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.settings import ALL, REPLICAS
 from ktui.cluster.text import clean
+from ktui.columns import column, table_of
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.ops.leftovers import (

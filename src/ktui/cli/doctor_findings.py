@@ -17,7 +17,7 @@ from ktui.cli.context.cluster import TLS_UNVERIFIED
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.ownership import GOES_ON, ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.permissions import Grant, Permissions
+from ktui.cluster.ports import Grant, Permissions
 from ktui.execution.forecast.run_progress import RunProgress
 from ktui.execution.host.catalog import LateRequest
 from ktui.kafka.capabilities import (

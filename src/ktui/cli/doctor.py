@@ -11,10 +11,16 @@ from typing import Any, TypeVar
 import click
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
-from ktui.cli.context.cluster import Cluster, ClusterChoice, ControllerChoice
+from ktui.cli.context.cluster import (
+    Cluster,
+    ClusterChoice,
+    ControllerChoice,
+    cluster_options,
+    controller_options,
+)
 from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import BadInput, styled
-from ktui.cli.doctor.findings import (
+from ktui.cli.doctor_findings import (
     DoctorFacts,
     DoctorFinding,
     Level,
@@ -30,15 +36,14 @@ from ktui.cli.doctor.findings import (
     trouble,
     warning,
 )
-from ktui.cli.doctor.throttles import clear, judge_throttles
+from ktui.cli.doctor_throttles import clear, judge_throttles
 from ktui.cli.options import common
-from ktui.cli.options.cluster import cluster_options, controller_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicConfigsAnswer
-from ktui.execution.errors import RunProblem
+from ktui.execution import RunProblem
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.catalog import late_requests
 from ktui.execution.host.state_dir import StateDir

@@ -1,1 +1,0 @@
-"""`ktui doctor`: what to fix before any partition moves."""
