@@ -60,8 +60,10 @@ def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
     due = {tp for tp in roster.ready if _waits_for_no_other(roster, tp)}
     batch_size = cut_batch_size(roster)
     count = (len(roster.ready) - len(due)) // batch_size * batch_size
-    others = (tp for tp in roster.ready if tp not in due)
-    return sorted([*due, *heapq.nsmallest(count, others, key=roster.rank)], key=roster.rank)
+    others = [tp for tp in roster.ready if tp not in due]
+    if count < len(others):
+        others = heapq.nsmallest(count, others, key=roster.rank)
+    return sorted([*due, *others], key=roster.rank)
 
 
 def _waits_for_no_other(roster: Roster, tp: TopicPartition) -> bool:
@@ -108,9 +110,9 @@ class _Deciding:
 
     def _go_on(self, until: Precedence) -> None:
         for tp in sorted(self._roster.between.keys() - self._taken, key=self._roster.rank):
-            if self._roster.rank(tp)[0] > until:
+            if self._roster.precedence(tp) > until:
                 return
-            step = self._fitting(tp) if self._may_go_on(tp) else None
+            step = self._fitting(tp, self._roster.between[tp]) if self._may_go_on(tp) else None
             if step is not None:
                 self._take(tp, step)
 
@@ -125,7 +127,7 @@ class _Deciding:
 
     def _cut(self, ready: Iterable[TopicPartition]) -> None:
         for tp in ready:
-            step = self._fitting(tp)
+            step = self._fitting(tp, self._roster.choices(tp))
             if step is not None:
                 self._take(tp, step, holds_place=False)
 
@@ -157,10 +159,13 @@ class _Deciding:
         if self._none_may_begin(until):
             return
         for tp in self._roster.queue.walk(fits):
-            if self._roster.rank(tp)[0] > until:
+            if self._roster.precedence(tp) > until:
                 return
-            step = None if tp in self._taken else self._fitting(tp)
-            if step is None:  # of the others, a walk yields only those of which a step fits
+            if tp in self._taken:
+                continue
+            steps = self._roster.choices(tp)
+            step = steps[0] if len(steps) == 1 else self._fitting(tp, steps)
+            if step is None:  # a walk yields only those of which a step fits
                 continue
             self._take(tp, step)
             self._began = True
@@ -170,7 +175,7 @@ class _Deciding:
     def _others_wait(self) -> bool:
         waiting = self._roster.queue.first(len(self._taken) + 1)
         left = next((tp for tp in waiting if tp not in self._taken), None)
-        return left is not None and self._roster.rank(left)[0] < Precedence.INTERNAL_LAST
+        return left is not None and self._roster.precedence(left) < Precedence.INTERNAL_LAST
 
     def _run_urgent_alone(self) -> None:
         """Start an urgent partition whose own adds exceed M or S, since no other is in flight."""
@@ -186,7 +191,7 @@ class _Deciding:
             for tp in self._roster.queue.walk(
                 lambda d: d.among_urgent == among_urgent and self._room.may_go_alone(d)
             ):
-                last = self._roster.rank(tp)[0] is Precedence.INTERNAL_LAST
+                last = self._roster.precedence(tp) is Precedence.INTERNAL_LAST
                 if last and self._others_wait():
                     return
                 self._take(tp, self._roster.choices(tp)[0], alone=True)
@@ -199,11 +204,12 @@ class _Deciding:
         demand = self._roster.demand(tp, self._roster.choices(tp)[0])
         return self._may_go_on(tp) and self._room.may_go_alone(demand)
 
-    def _fitting(self, tp: TopicPartition) -> Step | None:
+    def _fitting(self, tp: TopicPartition, steps: Sequence[Step]) -> Step | None:
         """Return the step of a partition that fits; of several, the one with the most room."""
-        steps = self._roster.choices(tp)
-        fitting = (step for step in steps if self._room.fits(self._roster.demand(tp, step)))
-        return min(fitting, key=self._room.taken_where_added, default=None)
+        fitting = [step for step in steps if self._room.fits(self._roster.demand(tp, step))]
+        if len(fitting) > 1:
+            return min(fitting, key=self._room.taken_where_added)
+        return fitting[0] if fitting else None
 
     def _take(
         self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False

@@ -371,12 +371,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     def relevant(self, of: Demand) -> Demand:
         """Return a demand without what none of the limits counts."""
         coordinates = of.moves_coordinator and self.internal is not InternalOrder.NONE
+        places = of.places
+        if of.adds:
+            counted = zip(places, self.counts_at, strict=True)
+            places = tuple([at if one else () for at, one in counted])
         return Demand(
             of.moves_leader,
             of.urgent,
             of.adds,
             of.raises_epoch and self.cuts_per_minute is not None,
-            tuple([at if one else () for at, one in zip(of.places, self.counts_at, strict=True)]),
+            places,
             of.among_urgent,
             coordinates,
         )

@@ -33,6 +33,7 @@ class _Entry(msgspec.Struct):
     situation: Situation
     begun: bool
     first: bool
+    weight: int
     urgent: bool = False  # whether the partition is, or the step in flight went so
     place: tuple[Usage, ...] = ()  # what counts its place under P; empty without
     held: bool = False
@@ -85,8 +86,9 @@ class Roster:
         """Add new partitions in order, and return what comes next; done ones are not kept."""
         entries = []
         for one in wanted:
-            entries.append(_Entry(one, self._numbered, one.situation, one.begun, one.first))
-            self._entries[one.tp] = entries[-1]
+            entry = _Entry(one, self._numbered, one.situation, one.begun, one.first, one.weight)
+            entries.append(entry)
+            self._entries[one.tp] = entry
             self._numbered += 1
         return self._file_all(entries)
 
@@ -186,12 +188,17 @@ class Roster:
             self._fly(move)
 
     def rank(self, tp: TopicPartition) -> Rank:
-        entry = self._entries[tp]
-        order, precedence = self.limits.order, self._precedence(entry)
+        return self._rank(self._entries[tp])
+
+    def _rank(self, entry: _Entry) -> Rank:
+        order, precedence, wanted = self.limits.order, self._precedence(entry), entry.wanted
         if order is Order.PLAN:
             return (precedence, entry.number, "", 0)
-        first = first_by(order, size=entry.wanted.size, ahead=entry.wanted.ahead)
-        return (precedence, first, tp.topic, tp.partition)
+        first = first_by(order, size=wanted.size, ahead=wanted.ahead)
+        return (precedence, first, wanted.tp.topic, wanted.tp.partition)
+
+    def precedence(self, tp: TopicPartition) -> Precedence:
+        return self._precedence(self._entries[tp])
 
     def _precedence(self, entry: _Entry) -> Precedence:
         if entry.first:
@@ -219,19 +226,24 @@ class Roster:
         return bool(self._entries[tp].place)
 
     def weight(self, tp: TopicPartition) -> int:
-        return self._entries[tp].wanted.weight
+        return self._entries[tp].weight
 
     def demand(self, tp: TopicPartition, step: Step) -> Demand:
-        return self.limits.relevant(self._whole_demand(tp, step))
+        return self._demand(self._entries[tp], step)
 
-    def _whole_demand(self, tp: TopicPartition, step: Step, weight: int = 1) -> Demand:
-        entry = self._entries[tp]
-        leader, urgent = entry.situation.leader, entry.urgent
+    def _demand(self, entry: _Entry, step: Step) -> Demand:
+        return self.limits.relevant(self._whole_demand(entry, step, 1))
+
+    def _whole_demand(self, entry: _Entry, step: Step, weight: int) -> Demand:
+        tp, leader, urgent = entry.wanted.tp, entry.situation.leader, entry.urgent
         return demand_of(tp, step, leader, self.racks, among_urgent=urgent, weight=weight)
 
     def cost(self, tp: TopicPartition, step: Step) -> Demand:
         """Return all that a step takes of limits, with the bytes of its partition."""
-        return self._whole_demand(tp, step, self.weight(tp))
+        return self._cost(self._entries[tp], step)
+
+    def _cost(self, entry: _Entry, step: Step) -> Demand:
+        return self._whole_demand(entry, step, entry.weight)
 
     def choices(self, tp: TopicPartition) -> tuple[Step, ...]:
         if tp in self.ready:
@@ -246,7 +258,7 @@ class Roster:
     def _file_all(self, entries: list[_Entry]) -> dict[TopicPartition, Next]:
         for entry in entries:
             self._judge_urgency(entry)
-        entries.sort(key=lambda entry: self.rank(entry.wanted.tp))
+        entries.sort(key=self._rank)
         return {entry.wanted.tp: self._file(entry) for entry in entries}
 
     def _file(self, entry: _Entry) -> Next:
@@ -262,7 +274,7 @@ class Roster:
             self.blocked[tp] = entry.filed = step
         elif not entry.begun:
             self.blocked.pop(tp, None)
-            self.queue.put(tp, self.rank(tp), self._demands(entry, step))
+            self.queue.put(tp, self._rank(entry), self._demands(entry, step))
             self._note_urgent(entry)
             entry.filed = step
         else:
@@ -271,7 +283,7 @@ class Roster:
 
     def _demands(self, entry: _Entry, step: Step) -> Demands:
         steps = choices(entry.situation, step, self.limits)
-        return tuple(dict.fromkeys(self.demand(entry.wanted.tp, each) for each in steps))
+        return tuple(dict.fromkeys([self._demand(entry, each) for each in steps]))
 
     def _file_begun(self, entry: _Entry, step: Step) -> None:
         tp, placed = entry.wanted.tp, bool(entry.place)
@@ -286,8 +298,9 @@ class Roster:
                 entry.filed = step  # without one, it takes the next that is free
 
     def _judge_urgency(self, entry: _Entry) -> None:
-        urgent = entry.wanted.urgent or entry.situation.urgency is not None
-        entry.urgent = self.urgent_first and urgent
+        entry.urgent = self.urgent_first and (
+            entry.wanted.urgent or entry.situation.urgency is not None
+        )
 
     def _note_urgent(self, entry: _Entry) -> None:
         if entry.urgent:
@@ -303,12 +316,14 @@ class Roster:
     def _leave(self, entry: _Entry) -> None:
         tp, entry.filed = entry.wanted.tp, None
         self.changes += 1
-        self.queue.take((tp,))
+        if tp in self.queue:
+            self.queue.take((tp,))
         self.between.pop(tp, None)
         self.ready.pop(tp, None)
         self.blocked.pop(tp, None)
         self.urgent_waiting.discard(tp)
-        self._place(entry, placed=False)
+        if entry.place:
+            self._place(entry, placed=False)
 
     def _place(self, entry: _Entry, *, placed: bool) -> None:
         self.changes += 1
@@ -329,7 +344,7 @@ class Roster:
         self.in_flight[move.tp] = move
         for usage in self._counting(entry):
             usage.count_place(move)
-        self._count(entry, self.cost(move.tp, move.step))
+        self._count(entry, self._cost(entry, move.step))
 
     def _land(self, tp: TopicPartition) -> None:
         self.stalled.discard(tp)

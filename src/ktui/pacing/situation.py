@@ -79,12 +79,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> Brokers:
-        return tuple(b for b in self.target if b not in self.replicas and b in self.online)
+        return tuple([b for b in self.target if b not in self.replicas and b in self.online])
 
     @property
     def excess(self) -> Brokers:
         """The replicas to drop (ER), in CR's order, with those of an abandoned target first."""
-        excess = tuple(b for b in self.replicas if b not in self.target)
+        excess = tuple([b for b in self.replicas if b not in self.target])
         return excess if not self.intermediate else tuple(sorted(excess, key=self._keeps))
 
     def _keeps(self, broker: int) -> tuple[bool, bool]:
@@ -95,8 +95,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dead(self) -> Brokers:
         """Excess replicas that are out of sync on an offline broker that is not restarting."""
+        if self.isr == self.replicas:
+            return ()
         there = self.online | self.restarting
-        return tuple(b for b in self.excess if b not in there and b not in self.isr)
+        return tuple([b for b in self.excess if b not in there and b not in self.isr])
 
     def closed_in(self, brokers: Brokers) -> Brokers:
         return tuple(b for b in brokers if b in self.closed) if self.closed else ()
@@ -273,9 +275,11 @@ def demand_of(
     """Return the demand of a step of a partition, which has this leader."""
     places = NOWHERE
     if step.adds:
-        named = {racks[broker] for broker in step.adds if broker in racks} if racks else ()
         leaders = () if leader is None else (leader,)
-        places = (leaders, tuple(sorted(step.adds)), tuple(sorted(named)))  # in the order of `At`
+        named = {racks[broker] for broker in step.adds if broker in racks} if racks else None
+        in_racks = tuple(sorted(named)) if named else ()
+        added = step.adds if len(step.adds) == 1 else tuple(sorted(step.adds))
+        places = (leaders, added, in_racks)  # in the order of `At`
     return Demand(
         step.moves_leader,
         step.urgent,

@@ -304,10 +304,10 @@ class Rates:
 
     def of_copy(self, pair: Pair, load: CopyLoad) -> float:
         broker = pair[1]
-        if not self.is_free(broker):
-            at_once = load.onto(broker)
-            return self.takes(broker, at_once) / at_once
-        return max(1.0, self._alone(broker) / load.slows(pair))
+        if self._given is None and self.limit(broker) is None:
+            return max(1.0, self._alone(broker) / load.slows(pair))
+        at_once = load.onto(broker)
+        return self.takes(broker, at_once) / at_once
 
     def load(self, pairs: Iterable[Pair] = ()) -> CopyLoad:
         return CopyLoad(self.is_free, pairs)

@@ -84,12 +84,12 @@ class BrokerIntake:
         self._at_s = at_s
 
     def _update_next_end(self) -> None:
-        if not self._ends:
+        ends = self._ends
+        if not ends:
             self.next_end_s = inf
             return
-        left = self._ends[0][0] - self._virtual
-        self._byte_s = len(self._ends) / self._bytes_s(len(self._ends))
-        self.next_end_s = self._at_s + left * self._byte_s
+        self._byte_s = len(ends) / self._bytes_s(len(ends))
+        self.next_end_s = self._at_s + (ends[0][0] - self._virtual) * self._byte_s
 
 
 def speedup(load: float) -> float:
@@ -212,9 +212,9 @@ class CopiesOfBothEnds:
         for leader, copies in beside.items():
             self._load.add((leader, broker), sign * copies)
         for end in (*pair, *beside):
-            self._copies[end] += sign
-            self._drift[end] += 1
-            if _FINENESS * self._drift[end] > self._copies[end]:
+            copies = self._copies[end] = self._copies[end] + sign
+            drift = self._drift[end] = self._drift[end] + 1
+            if _FINENESS * drift > copies:
                 self._changed.add(end)
         self._unlisted.add(pair)
         self._at_s = at_s
@@ -227,9 +227,10 @@ class CopiesOfBothEnds:
             touched |= self._touching[broker]
             self._drift[broker] = 0
         self._changed.clear()
-        for intake in touched.values():
+        for pair, intake in touched.items():
             intake.rate_changed(self._at_s)
-        for pair in self._unlisted.union(touched):
+            heapq.heappush(self._ends, (intake.next_end_s, pair))
+        for pair in self._unlisted.difference(touched):
             if pair in self._of:
                 heapq.heappush(self._ends, (self._of[pair].next_end_s, pair))
         self._unlisted.clear()

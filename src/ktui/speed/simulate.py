@@ -323,7 +323,8 @@ class FetchTraffic:
             self._add(self._sent, self.peak_sent, now.leader, needed)
 
     def copied(self, tp: TopicPartition, broker: int) -> None:
-        self._written[broker] -= self._inbound.get(tp, 0)
+        if bytes_s := self._inbound.get(tp):
+            self._written[broker] -= bytes_s
 
     def over(self, tp: TopicPartition) -> None:
         if tp in self._sent_by:
