@@ -203,15 +203,15 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         yield as_count(len(alike) - _MOST_STALLS, "more stall")
 
 
-_IF_STOPPED = "If the usual twin were stopped after so long, and then rolled back:"
+_IF_STOPPED = "If you stopped the run on the usual twin after so long, and then rolled it back:"
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
     figures("DONE", lambda stop: f"{stop.done:,}"),
     figures("LEFT", lambda stop: f"{stop.left:,}"),
-    figures("TO COPY", lambda stop: as_bytes(stop.bytes_left)),
-    figures("DROPPED", lambda stop: as_bytes(stop.in_flight)),
-    figures("ROLLED BACK", lambda stop: f"{stop.back_partitions:,}"),
-    figures("COPIED BACK", lambda stop: as_bytes(stop.back_bytes)),
+    figures("STILL TO COPY", lambda stop: as_bytes(stop.bytes_left)),
+    figures("COPIES LOST", lambda stop: as_bytes(stop.in_flight)),
+    figures("ROLLBACK MOVES", lambda stop: f"{stop.back_partitions:,}"),
+    figures("ROLLBACK COPIES", lambda stop: as_bytes(stop.back_bytes)),
 )
 
 
@@ -239,7 +239,7 @@ def _verdict(report: Report, *, colours: bool) -> Iterator[str]:
     for each in report.checks:
         word, colour = ("holds", "green") if each.holds else ("does not hold", "red")
         if each.threshold == TO_THE_END:
-            word = "the plan is carried out" if each.holds else "the plan is not carried out"
+            word = "the plan would be carried out" if each.holds else "the plan would not end"
         shown = styled(word, fg=colour) if colours else word
         if len(report.twins) == 1:
             on = "on the twin"

@@ -61,7 +61,9 @@ def time_text(preview: PlanPreview) -> str:
     if preview.how_long is None:
         return f"unknown: {sizes_phrase(preview.sizes_unknown)} not known"
     never = any(each.kind is FindingKind.NEVER_ENDS for each in preview.findings)
-    return how_long_text(preview.how_long) + (", where the throttle lets it end" if never else "")
+    down = any(each.kind is FindingKind.BROKER_DOWN for each in preview.findings)
+    takes = f"{'with all its brokers up, ' if down else ''}{how_long_text(preview.how_long)}"
+    return takes + (", where the throttle lets it end" if never else "")
 
 
 def throttle_lines(preview: PlanPreview) -> list[str]:
@@ -126,11 +128,11 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
 
 
 def how_much_longer(times: float) -> str:
-    """Compare a time with the least time: "6% more"."""
+    """Compare a time with the least time: "6% over"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
-        return f"{times:.1f} times as long"
+        return f"{times:.1f} times"
     share = f"{times - 1:.0%}" if times >= 1.01 else "less than 1%"  # noqa: PLR2004 - what rounds to 1%
-    return f"{share} more"
+    return f"{share} over"
 
 
 def why_no_less(bound: Bound, limits: Limits) -> str:

@@ -377,7 +377,7 @@ SITUATIONS = (
     ),
     Situation(
         "ended-and-foreign-stall", _ended_and_foreign_stall,
-        ("✓ night ENDED 00:00", "clicks-3", "orders-11"),
+        ("✓ night ENDED at 00:00", "clicks-3", "orders-11"),
         ("broker 6 down", "2 STALLED, foreign (X)", "foreign: broker 6 is down"),
         ("X cancel foreign move", "b brokers"),
     ),
@@ -389,9 +389,9 @@ SITUATIONS = (
     ),
     Situation(
         "rollback-of-everything", _rollback_of_everything,
-        ("run drain-b3  ROLLING BACK 8/18", "about ", "rolling back", "not started"),
-        ("NO NEW STEPS",),
-        ("O open the gate",),
+        ("run drain-b3  ROLLING BACK, 8 of 18 back", "about ", "rolling back", "not started"),
+        ("RUNS HELD",),
+        ("O let runs go on",),
     ),
     Situation(
         "two-runs", _two_runs,
@@ -496,7 +496,7 @@ SITUATIONS = (
     ),
     Situation(
         "rehearsal", _rehearsal,
-        ("rehearsal", "the plan is carried out on every twin", "at target", "Nothing was sent."),
+        ("rehearsal", "the plan would be carried out", "at target", "Nothing was sent."),
         helps=("esc back", "other limits"),
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 SCRIPT = Path(__file__).parents[3] / "scripts" / "draw_demo.py"
 SHOWN = {
     "demo": ("SIMULATED", "adding", "60 MB/s", "replicas", "ENDED", "done"),
-    "run": ("batch", "throttle", "60 MB/s", "step 1/2", "5 of 5 partitions (P)"),
+    "run": ("batch", "throttle", "60 MB/s", "step 1/2", "5 of 5 under way (P)"),
     "partition": ("steps of run", "in flight", "leader", "lag"),
     "watch": ("SIMULATED", "STALLED", "broker 5 is down", "done"),
     "rehearsal": ("SIMULATED x10", "ROLLING BACK", "broker 4 down", "break it"),

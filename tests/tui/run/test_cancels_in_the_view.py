@@ -68,7 +68,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Pat
         await carry_out(watch, "right")
         assert "rolling back" in watch.line("a-0   ")
         assert "↩" in watch.line("a-0   ")
-        assert "ROLLING BACK 0/1" in watch.line("run drain-3")
+        assert "ROLLING BACK, 0 of 1 back" in watch.line("run drain-3")
         await watch.press("enter")
         await watch.see()
         coming = [line for line in watch.lines if "to come" in line]
@@ -142,7 +142,7 @@ async def test_a_rollback_goes_ahead_of_queued_partitions(tmp_path: Path) -> Non
         while "a-0" not in watch.cursor:
             await watch.press("up")
         await carry_out(watch, "right")
-        assert "1 of 1 partitions (P)" in watch.line("a-0")
+        assert "1 of 1 under way (P)" in watch.line("a-0")
         assert "queued (2)" in watch.line("a-2")
         await watch.pass_until("done 1/4", most_s=500)
         await watch.see()
@@ -188,7 +188,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         await watch.press("ctrl+u")
         await watch.type(NAME)
         await watch.press("enter")
-        await watch.pass_until("ROLLING BACK 0/2")
+        await watch.pass_until("ROLLING BACK, 0 of 2 back")
         await watch.pass_until("2 rolled back", most_s=3_000)
         await watch.pass_until("ENDED")
         assert "CANCEL GATE" not in watch.text

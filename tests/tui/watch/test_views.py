@@ -222,7 +222,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
     async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         assert watch.rows == ["a-0", "a-1"]
         assert "partitions 16" in watch.text
-        assert "▸ queued 14 · 2 of 2 partitions (P) · next: a-2, a-3" in watch.text
+        assert "▸ queued 14 · 2 of 2 under way (P) · next: a-2, a-3" in watch.text
         # the rows are a key away, and a filter finds them also while they are folded
         await watch.press("o")
         assert sorted(watch.rows) == sorted(FOLD_NAMES)

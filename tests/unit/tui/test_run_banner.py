@@ -113,7 +113,7 @@ def rollback_line(**changes: Any) -> str:
 
 def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
     line = rollback_line()
-    assert "drain-b3  ROLLING BACK 2/5" in line
+    assert "drain-b3  ROLLING BACK, 2 of 5 back" in line
     assert LEFT in line
     assert "RUNNING" not in line
 
@@ -128,7 +128,7 @@ def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
 )
 def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
     line = rollback_line(state=state)
-    assert f"{words}  ROLLING BACK 2/5" in line
+    assert f"{words}  ROLLING BACK, 2 of 5 back" in line
     assert LEFT in line
 
 
@@ -136,7 +136,7 @@ def test_a_rollback_needs_no_words_for_a_cancel_gate_that_the_header_shows() -> 
     status = msgspec.structs.replace(ROLLING_BACK, state=RunState.GATED)
     above = ShownAbove(cancel_gate=True)
     line = "".join(piece.text for piece in first_line(status, BEGAN, 200, above))
-    assert "drain-b3  ROLLING BACK 2/5" in line
+    assert "drain-b3  ROLLING BACK, 2 of 5 back" in line
     assert "GATE SHUT" not in line
 
 
@@ -153,7 +153,7 @@ def test_stalls_that_the_line_of_troubles_counts_are_not_counted_again(
 
 def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:
     line = rollback_line(state=RunState.GATED, partitions=880)
-    assert "ROLLING BACK 2/5" in line
+    assert "ROLLING BACK, 2 of 5 back" in line
     assert "left" not in line
 
 

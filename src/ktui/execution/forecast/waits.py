@@ -339,7 +339,7 @@ def _full_reason(full: Full, track: Track) -> WaitReason:
     goes_on, are = "goes on" if track.begun else "begins", "is" if full.used == 1 else "are"
     under_way = as_count(full.most, "partition")
     words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
-    short = f"{full.used:,} of {full.most:,} partitions (P)"
+    short = f"{full.used:,} of {full.most:,} under way (P)"
     return WaitReason(code, short, f"{words} one of them has ended.")
 
 
@@ -349,14 +349,14 @@ def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:
         are = "is" if cut.ready == 1 else "are"
         return WaitReason(
             _CUT,
-            f"waits for cut: {cut.ready:,} of {left:,} ready",
+            f"{cut.ready:,} of {left:,} ready, then they drop",
             f"It has all its new replicas. The {left:,} that are left are cut once nothing is"
             f" adding any more ({cut.ready:,} {are} ready by now).",
         )
     have = "does" if cut.ready == 1 else "do"
     return WaitReason(
         _CUT,
-        f"waits for cut: {cut.ready:,} of {cut.together:,} ready",
+        f"{cut.ready:,} of {cut.together:,} ready, then they drop",
         f"It has all its new replicas. All that have them are cut together once {cut.together:,} do"
         f" ({cut.ready:,} {have} by now), or once nothing is adding any more.",
     )

@@ -211,7 +211,11 @@ def limited_chart(
             Piece(LIMIT * len(cells), "falling-behind")
             if limit
             else Piece("".join(cells), "moving")
-            for limit, cells in _split(line, [row == number for row in rows])
+            for limit, cells in _split(
+                # what reaches into the row of the limit is above it, and has to be seen
+                line,
+                [row == number and cell not in BARS for row, cell in zip(rows, line, strict=True)],
+            )
         ]
         for number, line in zip(reversed(range(height)), lines, strict=True)
     ]

@@ -19,8 +19,8 @@ from ktui.tui.widgets.frame import TextScreen
 from ktui.tui.widgets.services import services
 
 _OF_FAULTS = ("  ktui", "  to do", "  a rollback then")  # the beginnings of the lines below a fault
-_GOOD = ("the plan is carried out on ", " holds on ")
-_BAD = ("the plan is not carried out on ", " does not hold on ")
+_GOOD = ("the plan would be carried out on ", " holds on ")
+_BAD = ("the plan would not end on ", " does not hold on ")
 READING = "Working out what it has done so far …"
 
 

@@ -165,7 +165,7 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
         words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
         parts.append(part(words, role, bold=True))
     if status.cancel_gate:
-        parts.append(part("NO NEW STEPS", "stalled", bold=True))
+        parts.append(part("RUNS HELD", "stalled", bold=True))
         parts.append(part(f"cancel gate shut {status.cancel_gate}", "stalled", rank=1))
     return parts
 
@@ -219,7 +219,7 @@ def _chip(
     done = run.counts.get(State.DONE, 0)
     sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     role = "dim" if beside else role  # green is for what needs no eye
-    at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
+    at = "" if run.ended_at is None else f" at {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
     ends = {**run.counts, State.STOPPED: run.stopped}
     counts += [
@@ -232,7 +232,9 @@ def _chip(
     shown = Piece(f" ({key})" if key else "", "dim")
     if short:
         [name] = cut_pieces([Piece(run.name)], min(_SHORT_NAME, pieces_width([Piece(run.name)])))
-        return HeaderPart((Piece(f"{sign} {name.text} ENDED{at}", role, bold=True), shown))
+        return HeaderPart(
+            (Piece(f"{sign} {name.text} ENDED{at.removeprefix(' at')}", role, bold=True), shown)
+        )
     words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
     return HeaderPart((words, Piece(f" {', '.join(counts)}"), shown))
 

@@ -174,7 +174,7 @@ def test_the_report_says_that_it_is_simulated_and_ends_with_the_verdict_and_the_
     killed = next(line for line in lines if line.startswith("kill 3 at 50%: after "))
     assert killed.endswith(". In the 1m 30s that followed:")
     assert [line.split(": ")[0] for line in verdict.splitlines()] == [
-        "the plan is carried out on every twin",
+        "the plan would be carried out on every twin",
         "--max-inflow holds on the fast twin",
     ]
     assert start.splitlines()[1:] == ["  ktui start plan.json"]

@@ -216,7 +216,7 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
 @pytest.mark.parametrize(
     ("waits", "short", "words"),
     [
-        (Full("partitions", 4, 4), "4 of 4 partitions (P)", "begins when one of them has ended"),
+        (Full("partitions", 4, 4), "4 of 4 under way (P)", "begins when one of them has ended"),
         (
             Full("leader_movements", 2, 2),
             "2 of 2 leader movements (L)",
@@ -255,10 +255,10 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
         (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
         (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
         (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
-        (WaitsForCut(2, 3), "waits for cut: 2 of 3 ready", "cut together once 3 do (2 do by now)"),
+        (WaitsForCut(2, 3), "2 of 3 ready, then they drop", "cut together once 3 do (2 do by now)"),
         (
             WaitsForCut(2, 100),
-            "waits for cut: 2 of 3 ready",
+            "2 of 3 ready, then they drop",
             "The 3 that are left are cut once nothing is adding any more (2 are ready by now)",
         ),
         (

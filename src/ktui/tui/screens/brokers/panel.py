@@ -100,8 +100,10 @@ def broker_lines(views: Collection[BrokerView], width: int, height: int) -> list
     return [*drawn, [Piece(f"  … and {left:,} more (b)", "dim")]] if left else drawn
 
 
-def _least_to_say(view: BrokerView) -> tuple[bool, float, float, int]:
-    return view.alive, -(view.load.bytes_in_s or 0.0), -(view.load.bytes_out_s or 0.0), view.id
+def _least_to_say(view: BrokerView) -> tuple[bool, bool, float, float, int]:
+    load = view.load
+    rates = -(load.bytes_in_s or 0.0), -(load.bytes_out_s or 0.0)
+    return view.alive, not load.adding, *rates, view.id
 
 
 class BrokersPanel(Vertical, can_focus=True):

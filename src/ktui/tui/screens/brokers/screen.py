@@ -304,7 +304,8 @@ class BrokersScreen(TableScreen):
         room = Size(width, self._panel_room - len(lines) - first - 1)
         lanes = map(content, broker_lanes(self._views, view.id, moves, context, room))
         lines += [*dirs[:first], *lanes, *dirs[first:]]
-        lines.append(Content.styled(way_out(view.id), "$dim"))
+        if not view.load.adding:  # who fills a broker does not ask for the way out of it
+            lines.append(Content.styled(way_out(view.id), "$dim"))
         title = panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
         return self._current(title), self._current(Content("\n").join(lines))
 

@@ -212,7 +212,8 @@ class DashboardScreen(Screen[None]):
             return []
         timeline, context = self._timelines[tp], self._row_context()
         sign, state = MAP_CELLS[shown.model.state_of(tp)], state_cell(timeline, context)
-        whole = "" if group is None else f"  the worst of {group.partitions:,} in {group.name}:"
+        of = "all" if shown.model.state_of(tp) is MapState.DONE else "the worst of"
+        whole = "" if group is None else f"  {of} {group.partitions:,} in {group.name}:"
         why = reason(timeline, context)
         pieces = [
             Piece(whole, "dim"),

@@ -83,6 +83,10 @@ def _named(lane: Lane, subject: Subject, leaving: frozenset[int]) -> ReplicaLane
     first = next(iter(timeline.target), None)
     to_lead = broker == first and not leads and lane.role is not Role.GONE
     added = lane.role is Role.ADDING
+    if leads and leaves:
+        word = "leader, leaves"
+    elif added and to_lead and not down:
+        word = "adding, leads"
     sign = ("*" if leads else ">" if to_lead else "") + ("+" if added else "-" if leaves else "")
     return ReplicaLane(lane, sign, word, role, down or lane.role is Role.OUT_OF_SYNC)
 
@@ -100,7 +104,7 @@ def label_columns(
 
     yield Column(heading="broker", cell=broker_cell)
     # the least cells, so that a role's length does not shift what follows
-    yield Column(heading="role", width=12, cell=lambda each: [Piece(each.word, each.role)])
+    yield Column(heading="role", width=14, cell=lambda each: [Piece(each.word, each.role)])
     brokers = subject.observation.brokers
     if width >= RACKS_FROM and any(each.rack for each in brokers.values()):
         yield _place("rack", 12, lambda b: (brokers[b].rack or "-") if b in brokers else "-")

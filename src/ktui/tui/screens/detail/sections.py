@@ -97,8 +97,11 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
     kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do
     for words, each in previews:
         does = _sent(each), f"{_list(each.replicas)}{_led(each)}"
-        kinds.setdefault(does, []).append(words)
-    goes_on = "the step in flight ends" if of_run.track.step is not None else "it stays as it is"
+        if words != "trim" or does not in kinds:  # trim is for what a stop would leave
+            kinds.setdefault(does, []).append(words)
+    goes_on = (
+        "no step begins after this one" if of_run.track.step is not None else "it stays as it is"
+    )
     every = [
         *((" or ".join(words), *does) for does, words in kinds.items()),
         ("pause", "nothing new", goes_on),

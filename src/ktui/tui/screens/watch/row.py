@@ -29,8 +29,8 @@ _CACHED_STRIPS = 2_000
 _BELOW = Piece("└ ", "dim")  # before what stands under its row
 _SENTENCE = 12  # cells in which the beginning of a sentence says something
 _SHORTER = (
-    (" of its target", ""), (" is ", " "), ("broker ", "b"), ("waits for cut: ", "cut "),
-    (" of ", "/"), (" ready", ""), (" partitions (P)", " (P)"), (": ", " "),
+    (" of its target", ""), (" is ", " "), ("broker ", "b"), (", then they drop", ""),
+    (" ready", ""), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
 )  # fmt: skip
 """What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 
@@ -110,7 +110,7 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
 def _at(moment: datetime, room: int) -> str:
     time = figures.as_time(moment)
     fitting = (text for text in (f"at {time}", time) if len(text) <= room)
-    return next(fitting, time.rpartition(":")[0])
+    return next(fitting, f"@ {time.rpartition(':')[0]}")  # a bare time would be what is left
 
 
 def _sentence(words: Piece, width: int) -> list[Piece]:

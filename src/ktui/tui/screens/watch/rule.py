@@ -24,9 +24,18 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
 from ktui.progress.memory import Health, health
-from ktui.progress.timeline import Phase, Timeline
+from ktui.progress.timeline import Mark, Phase, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, Window, cut, cut_pieces, pieces_width
+from ktui.tui.draw.cells import (
+    BATCH_BEGUN,
+    DROPPED,
+    SIGNS,
+    Piece,
+    Window,
+    cut,
+    cut_pieces,
+    pieces_width,
+)
 from ktui.tui.draw.paint import content
 from ktui.tui.poll import ClusterOutage
 from ktui.tui.run_view.rows import RunRows
@@ -271,6 +280,18 @@ class ViewLine(Widget):
         return content(rule_pieces(self._state, self.size.width))
 
 
+_SIGNS = (
+    (Piece("*", "leader", bold=True), "leader"),
+    (Piece("+", "moving"), "adding"),
+    (Piece("-", "retiring"), "to leave"),
+    (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch begun"),
+    (Piece(DROPPED.glyph, DROPPED.role), "old replica dropped"),
+    (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
+)
+"""What the list's signs mean, at the right of its rule as far as there is room."""
+_LEAST_RULE = 4
+
+
 def rule_pieces(state: ViewState, width: int) -> list[Piece]:
     """Draw the rule with the text on it."""
     left = [Piece("─ ", "rule"), *_chosen(state), Piece(" ")]
@@ -279,9 +300,14 @@ def rule_pieces(state: ViewState, width: int) -> list[Piece]:
         room = max(0, width - min(pieces_width(left), width // 2) - 4)
         trouble = cut_pieces(trouble, min(room, pieces_width(trouble)))
         trouble = [Piece(" "), *trouble, Piece(" ─", "rule")]
-    rest = width - pieces_width(trouble)
+    signs: list[Piece] = []
+    for sign, words in () if trouble else _SIGNS:
+        meant = [Piece(" "), sign, Piece(f" {words} ", "dim")]
+        if pieces_width([*left, *signs, *meant]) + _LEAST_RULE <= width:
+            signs += meant
+    rest = width - pieces_width(trouble) - pieces_width(signs)
     rule = Piece("─" * max(0, rest - pieces_width(left)), "rule")
-    return cut_pieces([*cut_pieces([*left, rule], rest), *trouble], width)
+    return cut_pieces([*cut_pieces([*left, rule], rest), *signs, *trouble], width)
 
 
 def _chosen(state: ViewState) -> list[Piece]:

@@ -243,7 +243,7 @@ def _rolling_back(status: RunStatus) -> Piece | None:
     left, done = status.rolling_back, status.counts.get(State.ROLLED_BACK, 0)
     if not left or status.state not in LIVE:
         return None
-    return Piece(f"ROLLING BACK {done:,}/{done + left:,}", "next-leader", bold=True)
+    return Piece(f"ROLLING BACK, {done:,} of {done + left:,} back", "next-leader", bold=True)
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
