@@ -377,7 +377,7 @@ SITUATIONS = (
     ),
     Situation(
         "ended-and-foreign-stall", _ended_and_foreign_stall,
-        ("✓ night ENDED at 00:00", "clicks-3", "orders-11"),
+        ("✓ night ENDED", "clicks-3", "orders-11"),
         ("broker 6 down", "2 STALLED, foreign (X)", "foreign: broker 6 is down"),
         ("X cancel foreign move", "b brokers"),
     ),
