@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.geometry import Region
 from textual.strip import Strip
 
-from ktui.tui.app.terminal import changed_cells_only
+from ktui.tui.app.terminal import ShownCells
 from ktui.tui.widgets.lines import changed_parts
 
 _STYLES = st.sampled_from([Style(color="red"), Style(color="blue", bold=True)])
@@ -53,5 +54,41 @@ def test_a_frame_writes_only_the_cells_that_changed() -> None:
     frame = ChopsUpdate([{2: line, 40: None}], [(0, 14, 17)], [[24, 60]])
     console = Console(force_terminal=True, color_system="truecolor", width=80)
     assert "partition-1" in frame.render_segments(console), "Textual writes the whole line"
-    tight: Any = changed_cells_only(frame)
+    tight: Any = ShownCells().only_changed(frame)
     assert tight.render_segments(console) == "\x1b[1;15H\x1b[1m63%\x1b[0m"
+
+
+_CONSOLE = Console(force_terminal=True, color_system="truecolor", width=40)
+
+
+def _written(shown: ShownCells, line: Strip) -> str:
+    frame: Any = shown.only_changed(ChopsUpdate([{0: line}], [(0, 0, 40)], [[40]]))
+    return str(frame.render_segments(_CONSOLE))
+
+
+@given(before=_LINES, after=_LINES)
+def test_a_frame_writes_no_cell_that_the_terminal_shows_already(
+    before: Strip, after: Strip
+) -> None:
+    shown = ShownCells()
+    whole: Any = shown.only_changed(LayoutUpdate([[before]], Region(0, 0, 40, 1)))
+    whole.render_segments(_CONSOLE)
+    expected = "".join(
+        f"\x1b[1;{part.x + 1}H{after.crop(part.x, part.right).render(_CONSOLE)}"
+        for part in changed_parts(before, after, 0)
+    )
+    assert _written(shown, after) == expected
+    assert not _written(shown, after), "a second time, nothing has changed"
+
+
+def test_a_whole_screen_is_written_whatever_was_shown() -> None:
+    shown, line = ShownCells(), Strip([Segment("63%")])
+    for _ in range(2):
+        whole: Any = shown.only_changed(LayoutUpdate([[line]], Region(0, 0, 3, 1)))
+        assert "63%" in whole.render_segments(_CONSOLE)
+
+
+def test_characters_of_two_cells_are_written_again() -> None:
+    shown, line = ShownCells(), Strip([Segment("日本a")])
+    assert "日本a" in _written(shown, line)
+    assert "日本a" in _written(shown, line)

@@ -42,9 +42,9 @@ from ktui.tui.app.terminal import (
     KEEP_TITLE,
     RESTORE_TITLE,
     Alerts,
+    ShownCells,
     ThemeReload,
     TypedAhead,
-    changed_cells_only,
     terminal_title,
     words_at_close,
 )
@@ -161,7 +161,7 @@ class KtuiApp(App[None], Services):
         self._own_keys = keymap
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
-        self._typed_ahead = TypedAhead(self)
+        self._typed_ahead, self._shown_cells = TypedAhead(self), ShownCells()
         self._why_read_only = why_read_only
         self.forbidden = (why_read_only or messages.READ_ONLY) if read_only else None
         """Why nothing can be changed from this view; None where the operator may."""
@@ -246,6 +246,7 @@ class KtuiApp(App[None], Services):
 
     def on_mount(self) -> None:
         self._write(KEEP_TITLE)
+        self.app_resume_signal.subscribe(self, self._write_all_again)
         self._use_few_colours()
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
@@ -381,7 +382,12 @@ class KtuiApp(App[None], Services):
         self.poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        super()._display(screen, changed_cells_only(renderable))
+        super()._display(screen, self._shown_cells.only_changed(renderable))
+
+    def _write_all_again(self, _: object) -> None:
+        """Fill a terminal that has shown something else, as after ctrl+z and `fg`."""
+        self._shown_cells.forget()
+        self.screen.refresh(layout=True)
 
     async def on_event(self, event: TerminalEvent) -> None:
         if self._typed_ahead.holds(event):

@@ -10,11 +10,12 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.control import Control
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._queue import Queue
 from textual.app import App
 from textual.events import Event, Key, MouseDown, MouseUp, Paste
 from textual.message_pump import MessagePump
+from textual.strip import Strip
 
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import OtherRun, RunState
@@ -27,6 +28,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.themes import LoadedThemes, load_themes, theme_paths
 from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.widgets.lines import ShownCell, cells_of, differing
 
 _KINDS = (NoticeKind.STALL, NoticeKind.FAILURE, NoticeKind.OUTAGE, NoticeKind.END)
 _LONGEST = 200
@@ -261,6 +263,38 @@ def _run_without_view(status: RunStatus | None) -> str:
     )
 
 
+class ShownCells:
+    """What the terminal shows, as far as it is known, so that no cell is written twice.
+
+    Textual writes all of a widget that moves, and of those around it, in each pass of a layout.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[int, list[ShownCell | None]] = {}
+
+    def forget(self) -> None:
+        self._lines.clear()
+
+    def changed(self, x: int, y: int, strip: Strip) -> list[tuple[int, int]]:
+        """Return from where to where a strip differs from what is shown, as it will be."""
+        stop = x + strip.cell_length
+        now: list[ShownCell | None] = [*cells_of(strip)]
+        if len(now) != strip.cell_length:  # characters two cells wide, or none
+            now = [None] * strip.cell_length
+        line = self._lines.setdefault(y, [])
+        line += [None] * (stop - len(line))
+        was, line[x:stop] = line[x:stop], now
+        return differing(was, now)
+
+    def only_changed(self, renderable: RenderableType | None) -> RenderableType | None:
+        """Return what writes a frame with the fewest cells; other output stays as it is."""
+        if type(renderable) is ChopsUpdate:
+            return _ChangedCells(renderable, self)
+        if type(renderable) is LayoutUpdate:
+            return _WholeScreen(renderable, self)
+        return renderable
+
+
 class _ChangedCells(ChopsUpdate):
     """Writes the changed cells of each line, and not also those between its widget's edge and them.
 
@@ -268,20 +302,34 @@ class _ChangedCells(ChopsUpdate):
     which doubles what a slow line has to carry.
     """
 
+    def __init__(self, frame: ChopsUpdate, shown: ShownCells) -> None:
+        super().__init__(frame.chops, frame.spans, frame.chop_ends)
+        self._shown = shown
+
     def render_segments(self, console: Console) -> str:
         written: list[str] = []
         for y, first, end in self.spans:
             ends, strips = self.chop_ends[y], self.chops[y].items()
             for strip_end, (x, strip) in zip(ends, strips, strict=False):
                 start, stop = max(x, first), min(strip_end, end)
-                if strip is not None and start < stop:
-                    cells = strip.crop(start - x, stop - x)
-                    written += [Control.move_to(start, y).segment.text, cells.render(console)]
+                if strip is None or start >= stop:
+                    continue
+                cells = strip.crop(start - x, stop - x)
+                for begin, over in self._shown.changed(start, y, cells):
+                    written.append(Control.move_to(start + begin, y).segment.text)
+                    written.append(cells.crop(begin, over).render(console))
         return "".join(written)
 
 
-def changed_cells_only(renderable: RenderableType | None) -> RenderableType | None:
-    """Return what writes a frame with the fewest cells; other output stays as it is."""
-    if type(renderable) is not ChopsUpdate:
-        return renderable
-    return _ChangedCells(renderable.chops, renderable.spans, renderable.chop_ends)
+class _WholeScreen(LayoutUpdate):
+    """Writes all cells, whatever the terminal showed."""
+
+    def __init__(self, frame: LayoutUpdate, shown: ShownCells) -> None:
+        super().__init__([[*line] for line in frame.strips], frame.region)
+        self._shown = shown
+
+    def render_segments(self, console: Console) -> str:
+        self._shown.forget()
+        for y, line in enumerate(self.strips, self.region.y):
+            self._shown.changed(self.region.x, y, Strip.join(line))
+        return super().render_segments(console)

@@ -53,23 +53,34 @@ def changed_parts(before: Strip, after: Strip, y: int) -> list[Region]:
 
     A timeline that has moved on by a cell differs only where its bars rise and its signs stand.
     """
-    was, now = _cells(before), _cells(after)
+    was, now = cells_of(before), cells_of(after)
     if len(was) != len(now) or len(now) != after.cell_length:  # characters two cells wide, or none
         return [Region(0, y, max(before.cell_length, after.cell_length), 1)]
-    parts: list[Region] = []
+    return [Region(start, y, end - start, 1) for start, end in differing(was, now)]
+
+
+ShownCell = tuple[str, Style | None]
+
+
+def cells_of(strip: Strip) -> list[ShownCell]:
+    """Return the characters of a line, each with its style."""
+    return [(character, style) for text, style, _ in strip for character in text]
+
+
+def differing(
+    was: Sequence[ShownCell | None], now: Sequence[ShownCell | None]
+) -> list[tuple[int, int]]:
+    """Return from where to where cells differ, those close together as one; None never agrees."""
+    parts: list[tuple[int, int]] = []
     start = end = -1
     for x, (old, new) in enumerate(zip(was, now, strict=True)):
-        if old == new:
+        if old == new and new is not None:
             continue
         if start >= 0 and x - end > _APART:
-            parts.append(Region(start, y, end - start, 1))
+            parts.append((start, end))
             start = -1
         start, end = (x if start < 0 else start), x + 1
-    return [*parts, Region(start, y, end - start, 1)] if start >= 0 else parts
-
-
-def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
-    return [(character, style) for text, style, _ in strip for character in text]
+    return [*parts, (start, end)] if start >= 0 else parts
 
 
 class _Drawn(NamedTuple):
