@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
@@ -202,23 +203,31 @@ def limited_chart(
     """Draw the area with a line of dashes over it, where its limit is."""
     lines = area_chart(values, width, height, top)
     levels = _bridged([_highest(limits, cell, width) for cell in range(width)])
+    eighths = [
+        0.0 if not level or top <= 0.0 else level / top * height * _WHOLE for level in levels
+    ]
     rows = [
-        None if level is None or top <= 0.0 else min(height - 1, int(level / top * height))
-        for level in levels
+        None if level is None or top <= 0.0 else min(height - 1, int(each / _WHOLE))
+        for level, each in zip(levels, eighths, strict=True)
     ]
     return [
         [
-            Piece(LIMIT * len(cells), "falling-behind")
-            if limit
-            else Piece("".join(cells), "moving")
+            Piece("".join(cells), "falling-behind" if limit else "moving")
             for limit, cells in _split(
-                # what reaches into the row of the limit is above it, and has to be seen
-                line,
-                [row == number and cell not in BARS for row, cell in zip(rows, line, strict=True)],
+                [
+                    cell if row != number or _passes(cell, each - number * _WHOLE) else LIMIT
+                    for cell, row, each in zip(line, rows, eighths, strict=True)
+                ],
+                [row == number for row in rows],
             )
         ]
         for number, line in zip(reversed(range(height)), lines, strict=True)
     ]
+
+
+def _passes(cell: str, limit: float) -> bool:
+    """Whether a cell is filled beyond so many eighths of it."""
+    return cell in BARS and BARS.index(cell) + 1 > math.ceil(limit)
 
 
 def _bridged(levels: Sequence[float | None]) -> list[float | None]:
@@ -231,6 +240,6 @@ def _bridged(levels: Sequence[float | None]) -> list[float | None]:
     return bridged
 
 
-def _split(line: str, limited: Sequence[bool]) -> Iterator[tuple[bool, list[str]]]:
+def _split(line: Sequence[str], limited: Sequence[bool]) -> Iterator[tuple[bool, list[str]]]:
     for limit, cells in groupby(zip(limited, line, strict=True), key=itemgetter(0)):
         yield limit, [cell for _, cell in cells]

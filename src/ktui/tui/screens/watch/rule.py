@@ -285,7 +285,7 @@ _SIGNS = (
     (Piece("+", "moving"), "adding"),
     (Piece("-", "retiring"), "to leave"),
     (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch begun"),
-    (Piece(DROPPED.glyph, DROPPED.role), "old replica dropped"),
+    (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
     (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
 )
 """What the list's signs mean, at the right of its rule as far as there is room."""
