@@ -490,7 +490,7 @@ SITUATIONS = (
     ),
     Situation(
         "plan-check", _plan_check,
-        ("start a plan", "4 check !", "time  about"),
+        ("start a plan", "4 check !", "time  with all its brokers up"),
         ("problem: line 2: the replication factor changes", "broker 5 is down but is a target"),
         ("[ ] allow replication factor changes", "space tick", "esc back"),
     ),

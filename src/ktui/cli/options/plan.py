@@ -21,7 +21,7 @@ from ktui.quantities import Rate
 OPTION = "--rate"
 
 
-def _rate(text: str) -> Rate:
+def _rate(text: str) -> float:
     if (rate := parse_amount(OPTION, Rate, text)) < 1:
         raise BadInput(f"{OPTION}: {text} would never copy anything. Give a rate such as 50MB/s")
     return rate

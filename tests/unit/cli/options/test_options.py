@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.cluster import ClusterChoice, cluster_options
 from ktui.cli.context.option import Grouped, add_option
 from ktui.cli.context.terminal import BadInput
+from ktui.cli.options.common import parse_amount
 from ktui.cli.options.outward import metrics_file_option, on_event_option, with_event_command
 from ktui.execution.run.options import RunOptions
+from ktui.quantities import Rate, Seconds, Share, Size
 
 
 def _area(*, width: int, height: int) -> int:
@@ -138,3 +141,13 @@ def test_metrics_replace_earlier_metrics_and_nothing_else(tmp_path: Path) -> Non
             given("--metrics-file", str(other))
     with pytest.raises(BadInput, match="cannot be written: it is a folder"):
         given("--metrics-file", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "amount"),
+    [(Seconds, "500ms", 0.5), (Size, "2KiB", 2048), (Rate, "1KB/s", 1000.0), (Share, "5%", 0.05)],
+)
+def test_an_amount_of_an_option_is_a_number_that_a_journal_can_encode(
+    kind: type[float], text: str, amount: float
+) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(parse_amount("--some", kind, text))) == amount
