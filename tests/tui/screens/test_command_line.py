@@ -202,7 +202,7 @@ async def test_trouble_has_a_sign_and_a_key_that_goes_to_it() -> None:
         await watch.press("w")
         assert "orders-1  STALLED" in watch.text
         await watch.press("space")
-        assert "orders: 6, the worst is  ! orders-0  STALLED" in watch.text
+        assert "the worst of 6 in orders:  ! orders-0  STALLED" in watch.text
         await watch.press("w")  # shows the cells again
         assert "▾ orders" in watch.text
 
@@ -248,7 +248,7 @@ async def test_a_topic_is_folded_and_unfolded_by_key_and_by_mouse(tmp_path: Path
         assert shown.partition == TopicPartition("orders", 0)
         await watch.press("space")
         assert "▸ orders" in watch.text
-        assert "orders: 4, the worst is" in watch.text
+        assert "the worst of 4 in orders:  · orders-0  queued" in watch.text
         await watch.press("space", "down")
         assert shown.partition == TopicPartition("orders", 0)
         await watch.pilot.click(shown, offset=(2, 0))

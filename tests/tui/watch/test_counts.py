@@ -30,7 +30,7 @@ def in_the_header(watch: RunWatched) -> dict[str, int]:
     """Return what the lines above the list count."""
     lines = "  ".join(watch.lines[1:3])
     done = re.search(r"done ([\d,]+)/", lines)
-    back = re.search(r"ROLLING BACK ([\d,]+)/([\d,]+)", lines)
+    back = re.search(r"ROLLING BACK, ([\d,]+) of ([\d,]+) back", lines)
     found = counted(lines) | ({} if done is None or done[1] == "0" else {"done": int(done[1])})
     if back is not None:
         found |= {"rolled back": int(back[1]), "rolling back": int(back[2]) - int(back[1])}

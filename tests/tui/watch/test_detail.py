@@ -89,8 +89,8 @@ def test_the_top_shows_the_partition_its_state_and_its_replicas_before_and_after
 @pytest.mark.parametrize("size", SIZES)
 def test_each_broker_that_was_ever_a_replica_has_a_lane(size: tuple[int, int]) -> None:
     text = drawn(size)
-    assert "═" * 28 in line_with(text, "*1     ")
-    assert "━" * 28 in line_with(text, "in sync")
+    assert "═" * 27 in line_with(text, "*1     ")
+    assert "━" * 27 in line_with(text, "in sync")
     assert "╌" * 25 in line_with(text, "to leave")
     assert "▁▁" in line_with(text, "+4     ")
     assert "!!!!" in line_with(text, "+9!    DOWN")
