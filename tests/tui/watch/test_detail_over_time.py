@@ -289,7 +289,7 @@ async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_wh
     situation = next(each for each in SITUATIONS if each.name == "rollback-of-everything")
     async with situation.enter(tmp_path) as pilot:
         await pilot.press("home", "enter")
-        await resize(pilot, (124, 40))
+        await resize(pilot, (128, 40))
         text = screen_text(pilot.app)
         assert "rollback requested ↩" in text
         assert "drops 5" in line_with(text, "rollback requested ↩")
