@@ -129,8 +129,12 @@ def parse_quantity(kind: type, value: Any) -> Any:
 
 
 def parse_typed(kind: type, text: str) -> Any:
-    """Parse a quantity that was typed: with a unit, or digits alone in the base unit."""
-    return parse_quantity(kind, int(text) if text.isdecimal() else text)
+    """Parse a quantity that was typed: with a unit, or digits alone in the base unit.
+
+    The number is one of Python's own: journals and JSON encode no other.
+    """
+    quantity = parse_quantity(kind, int(text) if text.isdecimal() else text)
+    return int(quantity) if isinstance(quantity, int) else float(quantity)
 
 
 def parse_clock(text: str) -> tuple[int, int, int] | None:

@@ -237,17 +237,16 @@ def _recording(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
 
 def _verdict(report: Report, *, colours: bool) -> Iterator[str]:
     for each in report.checks:
-        word, colour = ("holds", "green") if each.holds else ("does not hold", "red")
+        alone = len(report.twins) == 1
+        subject, twin = f"{each.threshold} ", "the twin" if alone else f"the {each.pace} twin"
+        words = "holds" if each.holds else "does not hold"
         if each.threshold == TO_THE_END:
-            word = "the plan would be carried out" if each.holds else "the plan would not end"
-        shown = styled(word, fg=colour) if colours else word
-        if len(report.twins) == 1:
-            on = "on the twin"
-        else:
-            every = each.holds and each.threshold == TO_THE_END
-            on = "on every twin" if every else f"on the {each.pace} twin"
-        subject = "" if each.threshold == TO_THE_END else f"{each.threshold} "
-        yield f"{subject}{shown} {on}: {each.found}"
+            subject, words = "", "the plan would not end"
+            if each.holds:
+                words = "the plan would be carried out"
+                twin = twin if alone else "every twin"
+        shown = styled(words, fg="green" if each.holds else "red") if colours else words
+        yield f"{subject}{shown} on {twin}: {each.found}"
 
 
 def _start(report: Report) -> Iterator[str]:

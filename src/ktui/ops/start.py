@@ -45,7 +45,7 @@ from ktui.speed.simulate import OnDecision
 
 
 class Permits(Protocol):
-    """Tells what the principal may do."""
+    """The operations that the connection's principal is allowed."""
 
     async def permissions(self, topics: Collection[str]) -> Permissions:
         """On the cluster and on topics. Raises ClusterError: nobody can tell."""

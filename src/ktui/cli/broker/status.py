@@ -281,8 +281,8 @@ def uncordon(
 ) -> None:
     """Let new partitions come to broker ID again.
 
-    Shows the cordon, whoever has set it, and removes it. What the broker's properties file cordons
-    stays cordoned, and ktui says so.
+    Shows the cordon, no matter who set it, and removes it. What the broker's properties file
+    cordons stays cordoned, and ktui says so.
     """
 
     async def act(cordoner: Cordoner) -> None:

@@ -58,7 +58,7 @@ def confirm(ask: Callable[[], bool], yes: str, *, may_ask: bool = True) -> None:
 
 @contextmanager
 def telling_interrupts(words: str) -> Iterator[None]:
-    """Tell the operator what an interrupt within the block has left behind."""
+    """If the block is interrupted, print what that leaves behind."""
     try:
         yield
     except KeyboardInterrupt:

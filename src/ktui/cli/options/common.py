@@ -155,11 +155,10 @@ def patience_s(interval_s: float) -> float:
 def parse_amount(option: str, kind: type[Q], text: str) -> Q:
     """Read a quantity that an option names, such as 90s, 20GB or 50MB/s."""
     try:
-        amount: Any = parse_typed(kind, text)
+        amount: Q = parse_typed(kind, text)
     except ValueError as error:
         raise BadInput(f"{option}: {error}") from None
-    number: Q = int(amount) if issubclass(kind, int) else float(amount)
-    return number  # one of Python's own: journals and JSON encode no other
+    return amount
 
 
 json_option = add_option("--json", "Print one JSON object on standard output.")

@@ -354,7 +354,7 @@ class Sharing:
         capacities: list[float],
         classes: list[tuple[tuple[int, ...], int]],
     ) -> None:
-        """Give each channel what its busier broker lets through; throttled copies are no load."""
+        """Give each channel what its busier broker allows; throttled copies add no load."""
         load = defaultdict[int, float](float)
         for channel in channels:
             source, destination, follower_bound, _ = channel.key

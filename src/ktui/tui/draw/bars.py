@@ -204,24 +204,24 @@ def limited_chart(
     lines = area_chart(values, width, height, top)
     levels = _bridged([_highest(limits, cell, width) for cell in range(width)])
     eighths = [
-        0.0 if not level or top <= 0.0 else level / top * height * _WHOLE for level in levels
-    ]
-    rows = [
-        None if level is None or top <= 0.0 else min(height - 1, int(each / _WHOLE))
-        for level, each in zip(levels, eighths, strict=True)
+        None if level is None or top <= 0.0 else level / top * height * _WHOLE for level in levels
     ]
     return [
-        [
-            Piece("".join(cells), "falling-behind" if limit else "moving")
-            for limit, cells in _split(
-                [
-                    cell if row != number or _passes(cell, each - number * _WHOLE) else LIMIT
-                    for cell, row, each in zip(line, rows, eighths, strict=True)
-                ],
-                [row == number for row in rows],
-            )
-        ]
-        for number, line in zip(reversed(range(height)), lines, strict=True)
+        _limited_line(line, eighths, row, last=height - 1)
+        for row, line in zip(reversed(range(height)), lines, strict=True)
+    ]
+
+
+def _limited_line(line: str, limits: Sequence[float | None], row: int, *, last: int) -> list[Piece]:
+    """Draw the limits of a row over it, but for cells that are filled beyond their limit."""
+    here = [limit is not None and min(last, int(limit / _WHOLE)) == row for limit in limits]
+    cells = [
+        LIMIT if limited and not _passes(cell, (limit or 0.0) - row * _WHOLE) else cell
+        for cell, limit, limited in zip(line, limits, here, strict=True)
+    ]
+    return [
+        Piece("".join(part), "falling-behind" if limited else "moving")
+        for limited, part in _split(cells, here)
     ]
 
 

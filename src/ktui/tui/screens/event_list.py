@@ -100,7 +100,7 @@ _OUTCOMES = frozenset(
     )
 )  # fmt: skip
 """What was wanted and has come about."""
-_SAID_BY_OTHERS = next(kind for kind in _KINDS if kind.words == "list{s} of replicas changed")
+_BY_EVERY_STEP = next(kind for kind in _KINDS if kind.words == "list{s} of replicas changed")
 """What every step does: named where nothing else is."""
 _BEGINNING = re.compile(
     r"(?:run [^\s:]+: )?(?:" + "|".join(f"(?P<k{i}>{s[0]})" for i, s in enumerate(_SENTENCES)) + ")"
@@ -276,7 +276,7 @@ def group_words(events: Sequence[Event]) -> str:
         worst[kind] = max(worst.get(kind, 0), event.severity)
     counts = _counts(counted)
     if len(counts) > 1:
-        counts.pop(_SAID_BY_OTHERS, None)
+        counts.pop(_BY_EVERY_STEP, None)
     kinds = sorted(counts, key=lambda kind: (-worst[kind], kind not in _OUTCOMES))
     named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
     rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])

@@ -219,7 +219,7 @@ def _chip(
     done = run.counts.get(State.DONE, 0)
     sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     role = "dim" if beside else role  # green is for what needs no eye
-    at = "" if run.ended_at is None else f" at {figures.as_time(run.ended_at)[:5]}"
+    time = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
     ends = {**run.counts, State.STOPPED: run.stopped}
     counts += [
@@ -232,10 +232,8 @@ def _chip(
     shown = Piece(f" ({key})" if key else "", "dim")
     if short:
         [name] = cut_pieces([Piece(run.name)], min(_SHORT_NAME, pieces_width([Piece(run.name)])))
-        return HeaderPart(
-            (Piece(f"{sign} {name.text} ENDED{at.removeprefix(' at')}", role, bold=True), shown)
-        )
-    words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
+        return HeaderPart((Piece(f"{sign} {name.text} ENDED{time}", role, bold=True), shown))
+    words = Piece(f"{sign} {run.name} ENDED{time and f' at{time}'}", role, bold=True)
     return HeaderPart((words, Piece(f" {', '.join(counts)}"), shown))
 
 

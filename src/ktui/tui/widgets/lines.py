@@ -95,7 +95,7 @@ class _Drawn(NamedTuple):
 
 @lru_cache(4_096)
 def _style_at(style: VisualStyle, x: int) -> Style:
-    """Tell a stretch of text from those beside it, so that a screenshot places it exactly."""
+    """Style a stretch of text by its cell, too: a screenshot places each stretch exactly."""
     return style.rich_style_with_offset(x, 0)
 
 
@@ -140,7 +140,7 @@ class DrawnLines(Widget):
         self._strips = [strip for drawn in self._drawn for strip in drawn.strips]
 
     def _strips_of(self, line: Content, width: int) -> list[Strip]:
-        """Draw a line as Textual does, which however makes all styles anew."""
+        """Draw a line as Textual does, but with styles that are remembered."""
         if line.cell_length > width or "\n" in line.plain or "\t" in line.plain:
             return Visual.to_strips(self, line, width, None, self.visual_style)
         base, segments, x = self.visual_style, [], 0

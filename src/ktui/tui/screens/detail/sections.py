@@ -90,14 +90,12 @@ _CANCELS = (
 def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: int) -> list[Content]:
     """Say what each cancel would send, and the replicas afterwards, as its dialog does."""
     observed = Observed(seen)
-    previews = [
-        (words, preview_partition(of_run.track, kind, limits, observed)) for kind, words in _CANCELS
-    ]
     heading = Content.styled("what c would do", "$header")
     kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do
-    for words, each in previews:
+    for kind, words in _CANCELS:
+        each = preview_partition(of_run.track, kind, limits, observed)
         does = _sent(each), f"{_list(each.replicas)}{_led(each)}"
-        if words != "trim" or does not in kinds:  # trim is for what a stop would leave
+        if kind is not CancelKind.TRIM or does not in kinds:  # it is for what a stop would leave
             kinds.setdefault(does, []).append(words)
     goes_on = (
         "no step begins after this one" if of_run.track.step is not None else "it stays as it is"
