@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from ktui.cli.lab import connect
+from ktui.cluster.coordination import GROUPS_TOPIC
 from ktui.cluster.partition import Reassignment, TopicPartition
-from ktui.lab import control
+from ktui.lab import control, security
 from ktui.lab.java import sharing_flags
 from ktui.lab.layout import DEFAULT_VERSION, Lab, LabError, Layout, Node, Security
 from ktui.lab.up import LabRequest, down, up, wait_until_ready
+from support.contract.world import LIMIT_S
 
 BEFORE_43 = "4.1.2"
 
@@ -97,13 +101,32 @@ class Outage:
         control.suspend(self._lab, broker)
 
     def mend(self) -> None:
-        """Resume hanging brokers, start dead ones, and wait until the cluster has all of them."""
+        """Resume hanging brokers, start dead ones, and wait until all serve, and keep groups.
+
+        A group whose partition has one replica in sync is gone with that broker, which may be the
+        next that a test breaks.
+        """
         broken = [n for n in control.status(self._lab) if n.state is not control.NodeState.RUNNING]
         for node in broken:
             act = control.resume if node.state is control.NodeState.SUSPENDED else control.start
             act(self._lab, node.node.id)
         if broken:
             asyncio.run(wait_until_ready(self._lab, connect, lambda _: None))
+            self._wait_for_groups()
+
+    def _wait_for_groups(self) -> None:
+        admin = AdminClient({**security.librdkafka_settings(self._lab), "log_level": 0})
+        end_s = time.monotonic() + LIMIT_S
+        while late := _out_of_sync(admin):
+            assert time.monotonic() < end_s, f"{GROUPS_TOPIC}: not all in sync in {late}"
+            time.sleep(0.2)
+
+
+def _out_of_sync(admin: AdminClient) -> list[int]:
+    """Return the partitions of the topic of groups without all replicas in sync."""
+    found = admin.list_topics(timeout=LIMIT_S).topics.get(GROUPS_TOPIC)
+    partitions = {} if found is None else found.partitions
+    return [p for p, each in partitions.items() if {*each.isrs} != {*each.replicas}]
 
 
 _LINE = re.compile(r"(?P<tp>\S+): replicas: (?P<replicas>[\d,]*)\.(?P<rest>.*)")
