@@ -6,7 +6,7 @@ import json
 import math
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from ktui.pipeline.forecast.model import Model
 from ktui.pipeline.forecast.play import GridCell, playable_run, simulate_cell
 from ktui.pipeline.forecast.what_if import Models, what_if
 from ktui.pipeline.lake.schema import Table
-from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS
+from ktui.pipeline.lake.tables import BATCHES, POLLS, RATES, RUN_EVENTS, RUNS
 from ktui.pipeline.spark.session import start
 from ktui.planning.throttle_rates import parse_throttle_rates
 
@@ -75,9 +75,9 @@ def _as_text(taken: list[float], sets: int) -> str:
     return f"{middle:.0f} s ({low:.0f}-{high:.0f}), {middle / sets:.2f} s each"
 
 
-def _in_spark(tables: tuple[DataFrame, ...], grid: tuple[GridCell, ...]) -> None:
+def _in_spark(tables: Mapping[str, DataFrame], grid: tuple[GridCell, ...]) -> None:
     models = Models({_RUN["cluster_id"]: MODEL}, {})
-    rows = what_if(*tables, models=models, cells=grid).toArrow()
+    rows = what_if(tables, models=models, cells=grid).toArrow()
     check_count("moves in a row", min(rows["partitions"].to_pylist()), MOVES)
     _check(rows["predicted_s"].to_pylist(), grid)
 
@@ -126,20 +126,20 @@ def _planned(number: int, chance: random.Random) -> Planned:
     )
 
 
-def _tables(spark: SparkSession, events: list[AnyRunEvent]) -> tuple[DataFrame, ...]:
-    """Return run events, runs, batches and rates of one completed run without promises."""
+def _tables(spark: SparkSession, events: list[AnyRunEvent]) -> Mapping[str, DataFrame]:
+    """Return the tables of one completed run without promises that what-if needs, by name."""
     entries = [
         {**_RUN, "entry": number, "kind": json.loads(text)["event"], "event": text.decode()}
         for number, text in enumerate(map(encode, events), start=1)
     ]
     spans = {**_RUN, "began_t": 0, "ended_t": 3_600_000}
     outcomes = {"outcomes": {"done": MOVES}, "partitions": MOVES}
-    return (
-        _table(spark, RUN_EVENTS, entries),
-        _table(spark, RUNS, [spans | outcomes]),
-        _table(spark, BATCHES, [spans]),
-        spark.createDataFrame([], RATES.schema),
-    )
+    return {
+        RUN_EVENTS.name: _table(spark, RUN_EVENTS, entries),
+        RUNS.name: _table(spark, RUNS, [spans | outcomes]),
+        BATCHES.name: _table(spark, BATCHES, [spans]),
+        **{each.name: spark.createDataFrame([], each.schema) for each in (RATES, POLLS)},
+    }
 
 
 def _table(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import msgspec
 from ktui.durable import make_folder, write_whole
 from ktui.inputfile import FileProblem, Unreadable, read_input
 from ktui.json_text import Dated
-from ktui.pacing.limits import Limits, default_limits, limit_text
+from ktui.pacing.limits import Limits, LimitsProblem, default_limits, limit_text, parse_limits
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 NonNegativeInt = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
@@ -146,7 +147,8 @@ class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
     predicted_s: float
     low_s: float
     high_s: float
-    actual_s: float | None  # duration of the recorded run, under its own limits
+    as_started_s: float | None = None  # predicted, as this is, for the recorded run as it began
+    actual_s: float | None  # duration of the recorded run, with all that happened to it
     driven_by: str | None = None  # the promises that chose its rates, such as `by`
     held_out_error: float | None  # (predicted - actual) / actual, by other runs; or None
     assumed: tuple[str, ...] = ()
@@ -261,13 +263,15 @@ _OF_BROKERS = "brokers"  # the limits of single brokers are no options of a new 
 
 
 def limit_options(limits: Limits) -> Options:
-    """Return the options, but of brokers, by which `ktui start` comes to these limits."""
-    chosen = _by_option(limits)
-    named = {name: value for name, value in chosen.items() if value != _KAFKAS[name]}
-    defaults = _by_option(default_limits(named))
-    return {
-        name: value for name, value in chosen.items() if name in named or value != defaults[name]
-    }
+    """Return the fewest options, but of brokers, by which `ktui start` comes to these limits."""
+    options = chosen = _by_option(limits)
+    for name in chosen:
+        fewer = {other: value for other, value in options.items() if other != name}
+        # a default depends on the other options, and some cannot be told in a shape
+        with suppress(LimitsProblem):
+            if _by_option(parse_limits(fewer, default_limits(fewer))) == chosen:
+                options = fewer
+    return options
 
 
 def options_text(limits: Mapping[str, str | int | None], throttle: str) -> str:
@@ -282,8 +286,6 @@ def _by_option(limits: Limits) -> Options:
     fields = msgspec.to_builtins(limits)
     return {name.replace("_", "-"): fields[name] for name in fields if name != _OF_BROKERS}
 
-
-_KAFKAS = _by_option(Limits())
 
 NOTHING = (
     "No insights yet. Every run is recorded, and `ktui record` records other people's moves.\n"
@@ -396,23 +398,26 @@ def _advice(advised: Sequence[RunAdvice]) -> InsightsSection:
             each.run,
             f"{each.partitions:,}",
             as_bytes(each.bytes),
-            _took(each),
+            as_duration(each.actual_s),
+            _as_started(each),
             as_duration(each.predicted_s),
             f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
             (UNKNOWN if each.held_out_error is None else f"{each.held_out_error:+.0%}"),
-            advice_options(each),
+            advice_options(each) or "the defaults",
         )
         for each in advised
     )
-    header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
+    header = (
+        "RUN", "PARTITIONS", "TO COPY", "TOOK", "AS STARTED", "WOULD", "RANGE", "MODEL OFF", "WITH",
+    )  # fmt: skip
     assumed = "; ".join(dict.fromkeys(what for each in advised for what in each.assumed))
     more = f"assumed, for no recording shows it: {assumed}" if assumed else ""
     return InsightsSection("recommended limits", header, rows, left=(0, len(header) - 1), more=more)
 
 
-def _took(advice: RunAdvice) -> str:
-    took = as_duration(advice.actual_s)
-    return took if advice.driven_by is None else f"{took}, as --{advice.driven_by} chose"
+def _as_started(advice: RunAdvice) -> str:
+    predicted = as_duration(advice.as_started_s)
+    return predicted if advice.driven_by is None else f"{predicted}, as --{advice.driven_by} chose"
 
 
 def advice_options(advice: RunAdvice) -> str:

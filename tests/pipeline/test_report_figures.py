@@ -258,13 +258,25 @@ def test_the_recommended_limits_are_named_with_their_reason() -> None:
     found = drawn(what_if_figure(a_run()))
 
     assert found.says == (
-        "16 combinations of limits and throttle played through. The run took 18m as it was;"
-        " 40m are predicted for it. Recommended is P8, throttle 100 MB/s: the gentlest that fits"
-        " 30 minutes. Predicted from other runs only, it is off by 12%. Assumed, as no recording"
-        " shows it: 30 MB/s into a broker without a throttle."
+        "16 combinations of limits and throttle played through. The run took 18m; as it was"
+        " started, 40m are predicted for it. Recommended is P8, throttle 100 MB/s: the gentlest"
+        " that fits 30 minutes. Predicted from other runs only, it is off by 12%. Assumed, as no"
+        " recording shows it: 30 MB/s into a broker without a throttle."
     )
     cells = [cell for row in found.traces[0]["text"] for cell in row]
     assert [cell for cell in cells if "★" in cell or "●" in cell] == ["40m ●", "20m ★"]
+
+
+def test_what_held_a_run_up_stands_beside_the_time_it_took() -> None:
+    facts = a_run()
+    tried = tuple(
+        msgspec.structs.replace(one, disturbed=("it was paused",) if one.own else ())
+        for one in facts.what_ifs
+    )
+
+    found = drawn(what_if_figure(msgspec.structs.replace(facts, what_ifs=tried)))
+
+    assert "The run took 18m (it was paused); as it was started, 40m are predicted" in found.says
 
 
 def test_a_driven_run_has_a_column_of_its_own_and_its_promises_are_named() -> None:

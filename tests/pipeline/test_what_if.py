@@ -10,12 +10,20 @@ import msgspec
 import pytest
 from msgspec.structs import astuple
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
-from ktui.insights import insights_in
-from ktui.pipeline.forecast.model import HeldOutTests
-from ktui.pipeline.forecast.what_if import _tested, held_out_tests
+from ktui.insights import RateCurve, insights_in
+from ktui.pipeline.forecast.model import HeldOutTests, Model
+from ktui.pipeline.forecast.what_if import (
+    Models,
+    _tested,
+    down_at_times,
+    held_out_tests,
+    what_if,
+)
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.tables import RATES, RUNS, WHAT_IF
+from support.pipeline.lake_rows import lake_table
 from support.pipeline.report_lake import SIZES, DrainedLake, records_of
 from support.recordings.drained_recordings import MB
 
@@ -81,6 +89,65 @@ def test_each_cluster_has_the_errors_of_its_own_runs_in_its_ranges(spark: SparkS
         "b": astuple(HeldOutTests()),
         "c": pytest.approx((11, 1 / 1.9, 1 / 1.1)),
     }
+
+
+def test_a_broker_was_down_in_a_run_if_some_polls_saw_it_alive_and_others_did_not(
+    spark: SparkSession,
+) -> None:
+    """Broker 3 leaves and returns; 4 never answers, 5 joins late, and some polls read nothing."""
+    alive = {0: [1, 2, 3], 10: [1, 2, 3], 20: [1, 2], 30: [], 40: [1, 2, 3], 50: [1, 2, 3, 5]}
+    polls = [(cluster, t, of, False) for cluster in ("a", "b") for t, of in alive.items()]
+    polls += [("a", 12, [1], True)]
+    runs = [("a", "lost@1", 10, 20), ("a", "well@1", 30, 40), ("a", "open@1", 40, None)]
+
+    found = down_at_times(
+        spark.createDataFrame(
+            polls, "cluster_id string, t bigint, alive array<int>, shadowed boolean"
+        ),
+        spark.createDataFrame(
+            runs, "cluster_id string, run_id string, began_t bigint, ended_t bigint"
+        ),
+    )
+
+    assert {row.run_id: row.down for row in found.collect()} == {
+        "lost@1": [3],
+        "well@1": [],
+        "open@1": [5],
+    }
+
+
+def test_a_run_with_a_broker_down_is_compared_with_its_time_as_it_was_started(
+    drained_lake: DrainedLake, spark: SparkSession
+) -> None:
+    """In recordings of two drains, broker 7 is gone for one poll of the second."""
+    needed = (tables.RUN_EVENTS, RUNS, tables.BATCHES, RATES, tables.POLLS)
+    written = {
+        each.name: spark.createDataFrame(lake_table(drained_lake.first, each)).where(
+            "cluster_id = 'a'"
+        )
+        for each in needed
+    }
+    (second,) = records_of(drained_lake.first, RUNS, run_id="three@1")
+    gone = F.col("t").between(second.began_t + 4_000, second.began_t + 5_000)
+    alive = F.when(gone, F.array_remove("alive", F.lit(7))).otherwise(F.col("alive"))
+    written["polls"] = written["polls"].withColumn("alive", alive)
+    model = Model(RateCurve(most_bytes_s=60.0 * MB, half_at=1.0, most_at_once=4), 1, 1)
+
+    rows = what_if(written, models=Models({"a": model}, {}), cells=()).collect()
+
+    assert {row.run_id: row.disturbed for row in rows} == {
+        "two@1": [],
+        "three@1": ["broker 7 was down"],
+    }
+
+
+def test_a_run_whose_throttle_was_changed_says_so(drained_lake: DrainedLake) -> None:
+    (own,) = (
+        row for row in records_of(drained_lake.first, WHAT_IF, run_id="throttled@1") if row.own
+    )
+
+    assert own.disturbed == ["its throttle was changed"]
+    assert own.error_held_out is None
 
 
 @pytest.fixture(scope="module")

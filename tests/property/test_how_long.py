@@ -19,8 +19,8 @@ from ktui.pacing.limits import (
     parse_limits,
 )
 from ktui.pacing.situation import Situation, WantedPartition
+from ktui.pipeline.forecast.advice import advise
 from ktui.pipeline.forecast.play import GridCell, SimulatedCell
-from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates, parse_throttle_rates
 from ktui.rehearsal.twin import Pace, twin_of
 from ktui.simulated.clock import FIRST_MOMENT
@@ -295,6 +295,19 @@ def test_the_options_typed_after_ktui_start_give_the_limits_and_the_throttle(
 
     assert rates == throttle
     assert parse_limits(given_options, default_limits(given_options)) == limits
+
+
+@given(limits=LIMITS | st.just(default_limits()))
+def test_no_option_that_is_a_default_is_among_those_to_type(limits: Limits) -> None:
+    options = limit_options(limits)
+
+    for name in options:
+        fewer = {other: value for other, value in options.items() if other != name}
+        assert parse_limits(fewer, default_limits(fewer)) != limits
+
+
+def test_the_defaults_need_no_option() -> None:
+    assert options_text(limit_options(default_limits()), "none") == ""
 
 
 def test_options_of_the_insights_file_survive_its_json() -> None:

@@ -279,6 +279,7 @@ def of_cluster(cluster_id: str = "prod") -> ClusterInsights:
                 predicted_s=206.0,
                 low_s=202.0,
                 high_s=250.0,
+                as_started_s=290.0,
                 actual_s=300.0,
                 held_out_error=-0.02,
                 reason="the fewest at once of the 12 that fit 5m: 3m 26s (3m 22s to 4m 10s)",

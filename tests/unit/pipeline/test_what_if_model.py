@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits, Shape
+from ktui.pipeline.forecast.advice import advise
 from ktui.pipeline.forecast.model import InflowSample, Model, RecordedStep, fit
 from ktui.pipeline.forecast.play import GridCell, SimulatedCell, read_grid, relative_grid
-from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.speed.capacity import THROTTLED
 from ktui.speed.copies import speedup
@@ -347,9 +347,9 @@ def test_slower_limits_are_advised_for_a_window_with_what_they_gain_in_figures()
 
     assert advice.place == 1
     assert advice.reason == (
-        "the fewest at once of the 1 that fit 6m 40s: 5m (4m 30s to 6m) instead of 1m 50s, which it"
-        " took; 1 partition at once instead of 4; 1 extra replica instead of 4; 1.0 MB/s into a"
-        " broker at most instead of 4.0 MB/s"
+        "the fewest at once of the 1 that fit 6m 40s: 5m (4m 30s to 6m) instead of 1m 40s (1m 30s"
+        " to 2m) predicted for it as it was started (it took 1m 50s); 1 partition at once instead"
+        " of 4; 1 extra replica instead of 4; 1.0 MB/s into a broker at most instead of 4.0 MB/s"
     )
 
 

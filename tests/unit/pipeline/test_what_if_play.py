@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
+from ktui.execution.run.events import Planned, PlannedPart
 from ktui.insights import RateCurve
 from ktui.pacing.limits import Limits
+from ktui.pipeline.forecast.advice import advise
 from ktui.pipeline.forecast.model import Evidence, Model
 from ktui.pipeline.forecast.play import (
     GridCell,
@@ -19,7 +20,6 @@ from ktui.pipeline.forecast.play import (
     playable_run,
     simulate_cell,
 )
-from ktui.pipeline.forecast.what_if import advise
 from ktui.planning.throttle_rates import WINDOW_S, parse_throttle_rates
 from support.journals.journals import started
 
@@ -117,13 +117,6 @@ def test_a_throttle_makes_a_run_slower() -> None:
     throttled = simulate_cell(moves, one_by_one("5MB"), MODEL)
     assert throttled.predicted_s > simulate_cell(moves, one_by_one(), MODEL).predicted_s
     assert throttled.broker_bytes_s == 5 * MB
-
-
-def test_a_run_that_changed_its_limits_is_not_steady() -> None:
-    run = a_run()
-    assert run.steady
-    run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
-    assert not run.steady
 
 
 def the_cells() -> list[SimulatedCell]:

@@ -199,15 +199,9 @@ def simulated_tables(
     taken = computed_once(steps(events, folds, written[tables.STATES.name]))
     try:
         fitted = _fitted(written, taken)
-        of_runs = (tables.RUN_EVENTS, tables.RUNS, tables.BATCHES, tables.RATES)
         yield (
             tables.WHAT_IF,
-            what_if(
-                *(written[each.name] for each in of_runs),
-                models=fitted,
-                cells=asked.cells,
-                window_s=asked.window_s,
-            ),
+            what_if(written, models=fitted, cells=asked.cells, window_s=asked.window_s),
         )
         yield tables.INSIGHTS, _insights(written, taken, fitted)
     finally:

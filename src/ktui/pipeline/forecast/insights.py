@@ -266,7 +266,8 @@ def _eta_error(row: Row) -> EtaError:
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
     took, promises = F.col("actual_s").alias("took_s"), F.col("driven_by").alias("promises")
-    own = table.where("own").select("cluster_id", "run_id", took, promises)
+    as_started = F.col("predicted_s").alias("as_started_s")
+    own = table.where("own").select("cluster_id", "run_id", took, promises, as_started)
     began = runs.select("cluster_id", "run_id", "began_t")
     advised = table.where("reason IS NOT NULL").join(own, ["cluster_id", "run_id"])
     rows = advised.join(began, ["cluster_id", "run_id"]).select("*")
@@ -287,6 +288,7 @@ def _advised(row: Row) -> RunAdvice:
     return RunAdvice(
         **{name: row[name] for name in (*_ADVICE, *_SIMULATED)},
         limits=limit_options(msgspec.json.decode(row.limits, type=Limits)),
+        as_started_s=row.as_started_s,
         actual_s=row.took_s,
         driven_by=row.promises,
         held_out_error=row.error_held_out,

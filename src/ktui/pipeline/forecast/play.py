@@ -143,15 +143,18 @@ def _cells(limits: Mapping[str, list[Value]], throttles: list[ThrottleRates]) ->
         yield from (GridCell(chosen, throttle) for throttle in throttles)
 
 
-_UNSTEADY = (
-    events.LimitsChanged,
-    events.ThrottleChanged,
-    events.Paused,
-    events.Outage,
-    events.Added,
-    events.Recovered,
-)
-"""A run with one of these events did not keep one set of limits from its first step to its last."""
+_DISTURBED: Mapping[type[events.RunEvent], str] = {
+    events.LimitsChanged: "its limits were changed",
+    events.ThrottleChanged: "its throttle was changed",
+    events.SettingChanged: "its throttle was changed by others",
+    events.Paused: "it was paused",
+    events.StepGate: "its steps were held back",
+    events.Outage: "the cluster did not answer",
+    events.Added: "partitions were added",
+    events.Owned: "it was resumed",  # by a second engine
+    events.Recovered: "its journal was recovered",
+}
+"""What the model does not have: the time of such a run says little about its limits."""
 
 
 class PlayableRun(msgspec.Struct):
@@ -161,7 +164,7 @@ class PlayableRun(msgspec.Struct):
     cell: GridCell = GridCell(Limits())  # its limits and throttle, or promised rates
     known: bool = False  # whether `cell` is known: the recording has the run's start
     planned: list[events.Planned] = msgspec.field(default_factory=list)
-    steady: bool = True  # whether it kept its limits, and nothing held it up
+    disturbed: dict[str, None] = {}  # in words: what held it up or changed it on the way, in order
     driven_by: str = ""  # the promises that chose its rates: by, objective, or both
     racks: dict[int, str] = {}
     owned: bool = False  # whether an engine has taken the run on
@@ -171,12 +174,20 @@ class PlayableRun(msgspec.Struct):
             throttle = msgspec.structs.replace(event.options.throttle, objective=None)
             self.cell, self.known = GridCell(event.limits, throttle), True
             self.racks = event.rack_of
-        elif isinstance(event, events.Owned):
-            self.steady, self.owned = self.steady and not self.owned, True
+        elif isinstance(event, events.Owned) and not self.owned:
+            self.owned = True
         elif isinstance(event, events.PlannedPart):
             self.planned += event.partitions
-        elif isinstance(event, _UNSTEADY) or (isinstance(event, events.StepGate) and event.shut):
-            self.steady = False
+        elif isinstance(event, events.StepGate) and not event.shut:
+            return
+        elif type(event) in _DISTURBED:
+            self.disturbed[_DISTURBED[type(event)]] = None
+
+    def had_down(self, brokers: Iterable[int]) -> None:
+        """Note which of its own brokers were down at times while it went on."""
+        own = {b for p in self.planned for b in (*p.target, *p.original)}
+        for broker in sorted(own.intersection(brokers)):
+            self.disturbed[f"broker {broker} was down"] = None
 
     def moves(self) -> Moves:
         """Compute the plan's moves on the cluster as it was at the run's start, all brokers up."""
@@ -208,6 +219,7 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
     batches: int
     broker_bytes_s: float
     actual_s: float | None = None  # the real time, of its own cell; None until the end
+    disturbed: tuple[str, ...] = ()  # of its own cell: why the model's time is not the real one
     driven_by: str | None = None  # the promises that chose its own rates; None else
     by_s: float | None = None  # from its first step to the time of --by; None without
     beyond: tuple[str, ...] = ()  # why it is not advised; empty where it may be
@@ -218,9 +230,11 @@ class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
         force_setattr(self, "high_s", max(self.high_s, self.predicted_s))
 
     @property
-    def took_s(self) -> float:
-        """The shorter of what a run really took and what is predicted for it, seconds."""
-        return self.predicted_s if self.actual_s is None else min(self.predicted_s, self.actual_s)
+    def to_beat_s(self) -> float:
+        """What is predicted for it as it was started, or less if it took less undisturbed."""
+        if self.actual_s is None or self.disturbed:
+            return self.predicted_s
+        return min(self.predicted_s, self.actual_s)
 
 
 def simulate_cell(

@@ -1,8 +1,7 @@
-"""The table `what_if`: recorded runs simulated under other limits, and those to advise."""
+"""The table `what_if`: recorded runs simulated under other limits."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.execution.run.events import AnyRunEvent, decode
-from ktui.insights import limit_options, options_text
 from ktui.pacing.limits import Limits
+from ktui.pipeline.forecast.advice import advise
 from ktui.pipeline.forecast.model import (
     FitInputs,
     HeldOutTests,
@@ -34,176 +33,10 @@ from ktui.pipeline.forecast.play import (
     simulate_cell,
 )
 from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
-from ktui.pipeline.lake.tables import BATCHES, RATES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.lake.tables import BATCHES, POLLS, RATES, RUN_EVENTS, RUNS, WHAT_IF
 from ktui.pipeline.tables.runs import RateChooser
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 from ktui.preview.facts import Moves
-from ktui.quantities import as_count, as_duration, as_rate
-
-_OBJECTIVE = (
-    "the run was as fast as its objective allowed, and what producers feel at another rate was not "
-    "recorded"
-)
-_NO_OTHER = (
-    "the rate of the run changed on the way, and nothing else was simulated that was recorded"
-)
-_ALIKE = 1.05  # times and rates within this factor count as the same: no forecast is more exact
-
-
-class Advice(msgspec.Struct, frozen=True):
-    """The advice for one run."""
-
-    place: int | None
-    reason: str
-    told_of: int
-    record: str | None = None  # options of `ktui start` for a run to record, to know more
-
-
-def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
-    """Choose the gentlest cell of a run that fits a window of so many seconds.
-
-    The time of --by is a window too. Without one, choose the fastest cell with no more extra
-    replicas than the run's own. Never chosen are cells beyond the recorded evidence (the advice
-    names the run to record where they might do better), cells that gain nothing, and rates that
-    --by chose: no other run could have them. A run whose rate followed an objective gets none.
-    """
-    place = next(n for n, one in enumerate(played) if one.own)
-    own = played[place]
-    if own.beyond:  # too little was recorded for anything
-        record = recorded_with(own.cell)
-        reason = f"{'; '.join(own.beyond)}; to know, record one more run, such as with {record}"
-        return Advice(None, reason, place, record)
-    if RateChooser.OBJECTIVE in (own.driven_by or ""):
-        return Advice(None, _OBJECTIVE, place)
-    window = "the time of --by, " if window_s is None else ""
-    window_s = own.by_s if window_s is None else window_s
-    if window_s is None:
-        return _fastest(played, place)
-    return _gentlest(played, place, window_s, window + as_duration(window_s))
-
-
-def _gentlest(played: Sequence[SimulatedCell], place: int, window_s: float, window: str) -> Advice:
-    """Advise the gentlest cell that fits a window; gentler than the run's own, where that fits."""
-    own = played[place]
-    within = _advisable(played)
-    fits = [n for n in within if played[n].high_s <= window_s]
-    as_it_was = not own.driven_by and own.high_s <= window_s
-    chosen = [n for n in fits if _gentler(played[n], own)] if as_it_was else fits
-    if chosen:
-        best = min(chosen, key=lambda n: _gentleness(played[n]))
-        reason = f"the fewest at once of the {len(fits):,} that fit {window}"
-        return Advice(best, f"{reason}: {_compared(played[best], own)}", best)
-    others = [one for one in played if one.beyond and one.high_s <= window_s]
-    if as_it_was:
-        reason = f"nothing that was recorded has less at once than the run, and fits {window} too"
-        gentler = [one for one in others if _gentler(one, own)]
-        return _with_record(Advice(None, reason, place), gentler, "others might have")
-    if not within and own.driven_by:
-        return Advice(None, _NO_OTHER, place)
-    soonest = min([*within, *([] if own.driven_by else [place])], key=lambda n: played[n].high_s)
-    reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
-    return _with_record(Advice(None, reason, soonest), others, "others might fit")
-
-
-def _fastest(played: Sequence[SimulatedCell], place: int) -> Advice:
-    """Advise the gentlest of the fastest cells; without a faster one, one with less at once."""
-    own = played[place]
-    within = _advisable(played)
-    if not within and own.driven_by:
-        return Advice(None, _NO_OTHER, place)
-    held = [n for n in within if played[n].peak_extra_replicas <= own.peak_extra_replicas]
-    soonest = min((played[n].predicted_s for n in held), default=math.inf)
-    alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
-    most = as_count(own.peak_extra_replicas, "extra replica")
-    if soonest * _ALIKE <= own.took_s:
-        alike = [n for n in alike if played[n].predicted_s < own.took_s]
-        reason = f"the gentlest of the fastest that hold {most} at most, as the run did"
-    else:
-        as_fast = [n for n in held if played[n].predicted_s <= _ALIKE * own.took_s]
-        alike = [n for n in as_fast if _gentler(played[n], own)]
-        reason = "as fast as the run, with less at once"
-
-    if alike:
-        best = min(alike, key=lambda n: _gentleness(played[n]))
-        advice = Advice(best, f"{reason}: {_compared(played[best], own)}", best)
-    else:
-        nothing = "nothing that was recorded is faster than the run, or as fast with less at once"
-        advice = Advice(None, nothing, place)
-    others = [
-        one
-        for one in played
-        if one.beyond
-        and one.peak_extra_replicas <= own.peak_extra_replicas
-        and one.predicted_s * _ALIKE < min(soonest, own.took_s)
-    ]
-    return _with_record(advice, others, "others might be faster")
-
-
-def _advisable(played: Sequence[SimulatedCell]) -> list[int]:
-    return [n for n, one in enumerate(played) if not (one.own or one.beyond)]
-
-
-def _with_record(advice: Advice, others: Sequence[SimulatedCell], words: str) -> Advice:
-    """Name the run to record to know more of the nearest of `others`, cells beyond the evidence."""
-    if not others:
-        return advice
-    nearest = min(others, key=lambda one: (len(one.beyond), _gentleness(one)))
-    record = recorded_with(nearest.cell)
-    reason = (
-        f"{advice.reason}; {words}, beyond what was recorded ({'; '.join(nearest.beyond)}): to "
-        f"know, record one run with {record}"
-    )
-    return msgspec.structs.replace(advice, reason=reason, record=record)
-
-
-def recorded_with(cell: GridCell) -> str:
-    """Return the options of `ktui start` for a run with the limits and the throttle of a cell."""
-    return options_text(limit_options(cell.limits), cell.throttle.typed)
-
-
-def _gentler(one: SimulatedCell, own: SimulatedCell) -> bool:
-    pairs = [*zip(_uses(one), _uses(own), strict=True)]
-    return all(a <= b for a, b in pairs) and any(a * _ALIKE <= b and a < b for a, b in pairs)
-
-
-def _uses(one: SimulatedCell) -> tuple[float, ...]:
-    return (one.partitions_at_once, one.peak_extra_replicas, one.broker_bytes_s)
-
-
-def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
-    """Return a sort key, the gentlest first: what is going on at once, then what is allowed."""
-    limits = one.cell.limits
-    counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
-    allowed = (math.inf if count is None else count for count in counts)
-    return (*_uses(one), one.predicted_s, *allowed)
-
-
-def _compared(one: SimulatedCell, own: SimulatedCell) -> str:
-    if own.actual_s is None:
-        its = f"{_shown(own)}, as predicted for it as it was"
-    else:
-        its = f"{as_duration(own.actual_s)}, which it took"
-    times = f"{_shown(one)} instead of {its}"
-    return "; ".join((times, *_differences(one, own)))
-
-
-def _differences(one: SimulatedCell, own: SimulatedCell) -> Iterator[str]:
-    if one.partitions_at_once != own.partitions_at_once:
-        at_once = as_count(one.partitions_at_once, "partition")
-        yield f"{at_once} at once instead of {own.partitions_at_once:,}"
-    if one.peak_extra_replicas != own.peak_extra_replicas:
-        extra = as_count(one.peak_extra_replicas, "extra replica")
-        yield f"{extra} instead of {own.peak_extra_replicas:,}"
-    rates = (one.broker_bytes_s, own.broker_bytes_s)
-    if max(rates) > _ALIKE * min(rates):
-        ours, its = map(as_rate, rates)
-        yield f"{ours} into a broker at most instead of {its}"
-
-
-def _shown(one: SimulatedCell) -> str:
-    low, high = as_duration(one.low_s), as_duration(one.high_s)
-    return f"{as_duration(one.predicted_s)} ({low} to {high})"
-
 
 _PROMISES = (RateChooser.BY.value, RateChooser.OBJECTIVE.value)
 _USUAL_CELLS = 75  # about as many as there are in a grid of a run's own limits and throttle
@@ -234,8 +67,9 @@ def simulated_rows(
             result = msgspec.structs.replace(
                 result,
                 driven_by=run.driven_by or None,
-                by_s=lasted.by_s if run.steady else None,
+                by_s=None if run.disturbed else lasted.by_s,
                 actual_s=None if lasted.ms is None else lasted.ms / 1000,
+                disturbed=tuple(run.disturbed),
             )
         yield {
             "run": run.name,
@@ -250,7 +84,7 @@ def simulated_rows(
 
 
 def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None:
-    if lasted.held_out is None or not lasted.ms or not run.steady:
+    if lasted.held_out is None or not lasted.ms or run.disturbed:
         return None
     return simulate_cell(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
 
@@ -284,8 +118,8 @@ def _played(row: Mapping[str, Any]) -> SimulatedCell:
 
 
 _KINDS = (
-    "started", "planned", "owned", "limits", "throttle", "paused", "gate", "outage", "added",
-    "recovered",
+    "started", "planned", "owned", "limits", "throttle", "setting_changed", "paused", "gate",
+    "outage", "added", "recovered",
 )  # fmt: skip
 """The events needed to simulate a run: not the thousands of events of its steps."""
 _ADVICE = ("recommended", "reason", "record")
@@ -320,10 +154,7 @@ def _without(run_id: str, of: FitInputs) -> Model | None:
 
 
 def what_if(
-    run_events: DataFrame,
-    runs: DataFrame,
-    batches: DataFrame,
-    rates: DataFrame,
+    written: Mapping[str, DataFrame],
     *,
     models: Models,
     cells: Sequence[GridCell] | None,
@@ -331,19 +162,20 @@ def what_if(
 ) -> DataFrame:
     """Simulate every run whose start was recorded, in the executors.
 
-    Runs of a cluster without a model are left out. `cells` come in addition to each run's own; None
-    for multiples of its own. `window_s` is the time in which a run should end; None without one.
+    `written` has RUN_EVENTS, RUNS, BATCHES, RATES and POLLS, by name. Runs of a cluster without a
+    model are left out. `cells` come in addition to each run's own; None for multiples of its own.
+    `window_s` is the time in which a run should end; None without one.
     """
     most = _USUAL_CELLS if cells is None else len(cells) + 1
-    lots = min(most, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
-    events = require_columns(
-        run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event")
-    )
+    events, runs = (written[each.name] for each in (RUN_EVENTS, RUNS))
+    lots = min(most, 2 * events.sparkSession.sparkContext.defaultParallelism)
+    events = require_columns(events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event"))
     events = (
         events.where(F.col("kind").isin(*_KINDS))
         .select("cluster_id", "run", "run_id", "entry", "event")
-        .join(_lasted(runs, batches), ["cluster_id", "run_id"], "inner")
-        .join(_driven(rates), ["cluster_id", "run_id"], "left")
+        .join(_lasted(runs, written[BATCHES.name]), ["cluster_id", "run_id"], "inner")
+        .join(_driven(written[RATES.name]), ["cluster_id", "run_id"], "left")
+        .join(down_at_times(written[POLLS.name], runs), ["cluster_id", "run_id"], "left")
         .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
     )
     lot = _lot(None if cells is None else tuple(cells), lots, models)
@@ -400,6 +232,21 @@ def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
     )
 
 
+def down_at_times(polls: DataFrame, runs: DataFrame) -> DataFrame:
+    """Find the brokers, `down`, that some polls of a run saw alive, and others of it did not."""
+    seen = require_columns(polls, POLLS, ("cluster_id", "t", "alive", "shadowed"))
+    seen = seen.where(~F.col("shadowed") & (F.size("alive") > 0))  # none: it could not be read
+    spans = require_columns(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t"))
+    spans = spans.select("cluster_id", "run_id", "began_t", "ended_t")
+    within = F.col("t").between(F.col("began_t"), F.coalesce("ended_t", "t"))
+    of_run = seen.join(F.broadcast(spans), "cluster_id").where(within)
+    alive = F.collect_set("alive").alias("alive")
+    ever = F.array_distinct(F.flatten("alive"))
+    always = F.aggregate("alive", F.col("alive")[0], F.array_intersect)
+    found = of_run.groupBy("cluster_id", "run_id").agg(alive)
+    return found.select("cluster_id", "run_id", F.array_except(ever, always).alias("down"))
+
+
 def _driven(rates: DataFrame) -> DataFrame:
     rates = require_columns(rates, RATES).where("in_flight_ms > 0")
     row = F.struct("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
@@ -423,8 +270,12 @@ def _lot(
         cluster, run_id, lot = (part.as_py() for part in key)
         model = models.whole.get(cluster)
         rates = events["rates"][0].as_py() or []
-        rows = events.drop_columns("rates").sort_by("entry").to_pylist()
+        down = events["down"][0].as_py() or []
+        rows = events.drop_columns(["rates", "down"]).sort_by("entry").to_pylist()
         run = driven_run(playable_run(rows[0]["run"], _events(rows)), rates)
+        run.had_down(down)
+        if rows[0]["lasted_ms"] is not None and not rows[0]["done"]:
+            run.disturbed["not all of it was done"] = None
         result: list[dict[str, Any]] = []
         if model is not None and run.known:
             others = grid_near(run, model) if cells is None else cells

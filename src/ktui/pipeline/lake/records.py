@@ -264,6 +264,7 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     low_s: float
     high_s: float
     actual_s: float | None = None
+    disturbed: tuple[str, ...] | None = None  # of its own row: what the model does not have of it
     error_held_out: float | None = None
     recommended: bool = False
     reason: str | None = None

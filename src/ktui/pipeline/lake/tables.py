@@ -129,6 +129,12 @@ WHAT_IF = table(
     column("broker_bytes_s", DOUBLE, "the most into one broker at a time, B/s"),
     column("actual_s", DOUBLE, "s; null except for the run's own limits", null=True),
     column(
+        "disturbed",
+        TEXTS,
+        "of own: what held the run up or changed it on the way, which the model does not have",
+        null=True,
+    ),
+    column(
         "error_held_out",
         DOUBLE,
         "(predicted - actual) / actual of the run under its own limits, by a model of other "

@@ -133,6 +133,7 @@ _DRIVEN_CAPTION = (
     f" In the column {_DRIVEN!r} the rates over time are replayed that the run's promises chose."
 )
 
+_SIMULATE = "ktui pipeline run"
 _NEXT = "To know more, record such a run, if only of a few partitions:"
 
 _SCALE = ((0, "#fdf3c4"), (0.5, "#b9d9c9"), (1, "#7aaed6"))
@@ -154,14 +155,15 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
     names = _names(tried)
     limits = list(dict.fromkeys(names.values()))
     cells = {(names[one.limits], _column(one)): one for one in tried}
-    record = next((one.record for one in tried if one.record), None)
+    record = next((one.record for one in tried if one.record is not None), None)
     several = len({one.run_id for one in facts.what_ifs}) > 1
     return Figure(
         says=_what_if_says(tried, names),
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
-            f" column. {_LETTERS}. ★ is recommended, ● is how the run was. An empty cell goes"
-            " beyond what was recorded: there is no prediction, and the table says what to record."
+            f" column. {_LETTERS}. ★ is recommended, ● is the run as it was started. An empty"
+            " cell goes beyond what was recorded: there is no prediction, and the table says what"
+            " to record."
             + (_DRIVEN_CAPTION if _DRIVEN in throttles else "")
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
@@ -181,8 +183,8 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
             ),
             map(_row, tried),
         ),
-        next_step=_NEXT if record else "",
-        commands=(f"ktui start PLAN {record}", "ktui pipeline run") if record else (),
+        next_step="" if record is None else _NEXT,
+        commands=() if record is None else (f"ktui start PLAN {record}".rstrip(), _SIMULATE),
     )
 
 
@@ -315,8 +317,10 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
             rate = "no throttle" if one.throttle == "none" else f"throttle {_rate(one.throttle)}"
             words.append(f"Recommended is {names[one.limits]}, {rate}: {why}.")
         if one.own and one.actual_s is not None:
-            predicted = f"{as_duration(one.predicted_s)} are predicted for it{_driven(one)}"
-            words.append(f"The run took {as_duration(one.actual_s)} as it was; {predicted}.")
+            why = f" ({'; '.join(one.disturbed)})" if one.disturbed else ""
+            predicted = f"as it was started, {as_duration(one.predicted_s)} are predicted for it"
+            took = f"The run took {as_duration(one.actual_s)}{why}"
+            words.append(f"{took}; {predicted}{_driven(one)}.")
     why_none = [one.reason for one in tried if one.reason is not None]
     if why_none and not any(one.recommended for one in tried):
         words.append(f"None is recommended: {why_none[0]}.")
