@@ -20,6 +20,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.text import limits_text, schedule_text
 from ktui.inputfile import FileProblem
+from ktui.pacing.limits import NUMBERS, is_limited
 from ktui.planning.check.findings import Finding
 from ktui.planning.plan import Plan, join_all
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -118,15 +119,23 @@ def _head(report: Report) -> Iterator[str]:
     middle = as_rate(rates.middle)
     yield f"{report.plan} on a simulated twin, {report.twin.name}. Nothing was sent."
     yield (
-        f"Copies at most {middle} {'' if report.given_rate else span}into each broker: "
-        f"{report.rates_from}"
+        f"Copies at most {middle} {'' if report.given_rate else span}into each broker"
+        f"{_one_copy(report.twin)}: {report.rates_from}"
     )
     settings = report.usual.settings
     yield f"Limits: {limits_text(settings.limits)}"
+    named = (NUMBERS[option] for option in NUMBERS if is_limited(settings.limits, option))
+    yield from (f"  {limit.letter}: {limit.meaning}" for limit in named)
     yield f"Throttle: {parse_throttle_rates(settings.throttle).words}"
     if settings.schedule != NO_SCHEDULE:
         yield f"Steps begin: {schedule_text(settings.schedule)}"
     yield from (f"Changed {change}" for change in settings.changes)
+
+
+def _one_copy(twin: Twin) -> str:
+    """Say what a copy by itself gets of that, where it is less."""
+    alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
+    return f", and one copy by itself at most {alone:.0%} of that" if alone < 1.0 else ""
 
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -179,7 +188,7 @@ _OF_BROKERS = (
     figures("PEAK INFLOW", lambda use: as_rate(use.inflow)),
     figures("LEAST ROOM", lambda use: as_bytes(use.room)),
     figures("FREE", lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-"),
-    figures("EXTRA REPLICAS", lambda use: f"{use.extra_replicas:,}"),
+    figures("STILL TO DROP", lambda use: f"{use.extra_replicas:,}"),
 )
 
 

@@ -111,28 +111,29 @@ def shape_lines(preview: PlanPreview) -> list[str]:
     if preview.limits.replicas is None:
         return [*_side_by_side(["all at once"], [in_force]), *seen]
     others = [cost for cost in preview.shapes if cost is not in_force]
-    names = [f"{in_force.shape}, in force", *(cost.shape for cost in others)]
+    names = [f"{in_force.shape}, chosen", *(cost.shape for cost in others)]
     return [*_side_by_side(names, [in_force, *others]), *seen]
 
 
 def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]:
     rows = [
         ("shape", *names),
-        ("alters", *(f"{cost.alters:,}" for cost in costs)),
-        ("elections", *(f"{cost.elections:,}" for cost in costs)),
+        ("reassignments sent", *(f"{cost.alters:,}" for cost in costs)),
+        ("leader elections", *(f"{cost.elections:,}" for cost in costs)),
         ("leader epoch bumps", *(f"{cost.leader_epoch_bumps:,}" for cost in costs)),
         ("extra replicas at peak", *(f"{cost.peak_extra_replicas:,}" for cost in costs)),
-        ("most replicas of one", *(f"{cost.most_replicas:,}" for cost in costs)),
+        ("most replicas of a partition", *(f"{cost.most_replicas:,}" for cost in costs)),
     ]
     return _table(rows, "<")
 
 
 def how_much_longer(times: float) -> str:
-    """Compare a time with the least time: "6% over"."""
+    """Compare a time with the least time: "6% longer than the fastest possible"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
-        return f"{times:.1f} times"
-    share = f"{times - 1:.0%}" if times >= 1.01 else "less than 1%"  # noqa: PLR2004 - what rounds to 1%
-    return f"{share} over"
+        return f"{times:.1f} times the fastest possible"
+    if times < 1.01:  # noqa: PLR2004 - what rounds to 1%
+        return "as fast as possible"
+    return f"{times - 1:.0%} longer than the fastest possible"
 
 
 def why_no_less(bound: Bound, limits: Limits) -> str:

@@ -165,9 +165,9 @@ def pacesetter_text(bound: Bound) -> str:  # noqa: PLR0911 - one for each bottle
         case Bottleneck.SENDER:
             return f"broker {bound.broker} sends the most"
         case Bottleneck.BROKER:
-            return f"broker {bound.broker} sets the pace (W)"
+            return f"limit W at broker {bound.broker} sets the pace"
         case Bottleneck.BROKERS:
-            return f"{join_named('broker', bound.brokers)} set the pace (W)"
+            return f"limit W at {join_named('broker', bound.brokers)} sets the pace"
         case Bottleneck.PARTITION:
             return f"{bound.partition} takes the longest"
         case Bottleneck.PARTITIONS:

@@ -242,7 +242,7 @@ async def _rollback_of_everything(folder: Path) -> AsyncIterator[Pilot[None]]:
         await watch.press("y")
         await watch.type("drain-b3")
         await watch.press("enter")
-        await watch.pass_time(4)
+        await watch.pass_time(20)
         await _rest(watch)
         yield watch.pilot
 
@@ -390,8 +390,8 @@ SITUATIONS = (
     Situation(
         "rollback-of-everything", _rollback_of_everything,
         ("run drain-b3  ROLLING BACK, 8 of 18 back", "about ", "rolling back", "not started"),
-        ("RUNS HELD",),
-        ("O let runs go on",),
+        ("ONLY ROLLBACKS GO ON",),
+        ("O open the gate",),
     ),
     Situation(
         "two-runs", _two_runs,

@@ -93,7 +93,7 @@ async def test_the_screen_takes_a_new_size_on_a_busy_machine_too(
 async def test_a_deleted_topic_shows_no_leader() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press("enter")
-        assert [line.split()[0] for line in watch.lines if "adding, leads" in line] == [">+4"]
+        assert [line.split()[0] for line in watch.lines if "next leader" in line] == [">+4"]
         await watch.do(layout.DeleteTopic("a"))
         gone = [line.split()[0] for line in watch.lines if " gone  " in line]
         assert gone[-4:] == ["2", "3", "1", "4"]

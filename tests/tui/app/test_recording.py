@@ -272,7 +272,7 @@ async def test_a_run_whose_broker_was_killed_is_rolled_back_as_on_the_real_clust
         await view.press("y", *"moves", "enter")
         await view.until(lambda: view.shown.outcome)
 
-        assert "RUNS HELD" in view.text
+        assert "ONLY ROLLBACKS GO ON" in view.text
         assert "1 rolled back, 1 not started" in view.text
         report = await view.shown.report()
         assert "at target           0 of 2" in report

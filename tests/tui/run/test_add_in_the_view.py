@@ -271,7 +271,7 @@ async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one
         await choose_plan(watch, path)
         await watch.press("shift+tab", "shift+tab", "right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
-        await watch.until(lambda: "gentle, in force" in report(watch))
+        await watch.until(lambda: "gentle, chosen" in report(watch))
         await go_to(watch, "plan")
         watch.app.screen.query_one("#plan-way").focus()
         await watch.press("left")
@@ -326,7 +326,7 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
         watch.app.screen.query_one("#plan-way").focus()
         await watch.press("right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
-        await watch.until(lambda: "gentle, in force" in report(watch))
+        await watch.until(lambda: "gentle, chosen" in report(watch))
         assert not watch.app.screen.query("#plan-way")
 
 

@@ -42,7 +42,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path:
     cluster = a_quiet_cluster(*NAMES, "x-0")
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
         await carry_out(watch, "up")
-        assert "RUNS HELD  cancel gate shut by" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  cancel gate shut by" in watch.lines[0]
         await watch.pass_until("ENDED")
         assert "1 stopped, 2 not started" in watch.lines[1]
         gate = CancelGateFile(watch.state_dir, cluster.spec.name).state()
@@ -54,7 +54,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path:
         assert "Open the cancel gate?" in watch.text
         await watch.press("y")
         await watch.see()
-        assert "RUNS HELD" not in watch.text
+        assert "ONLY ROLLBACKS GO ON" not in watch.text
         assert "The cancel gate is open" in watch.text
         await watch.press("O")
         assert "The cancel gate of this cluster is open." in watch.text
@@ -68,9 +68,9 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(cluster.clock.now(), "ada@ops1 (4711)", "stop everything")
         await watch.pass_time(3)
-        assert "RUNS HELD  cancel gate shut by ada@ops1 (4711)" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  cancel gate shut by ada@ops1 (4711)" in watch.lines[0]
         assert "the cancel gate is shut" in watch.line("b-0")
-        assert watch.lines[-1].strip().startswith("O let runs go on   ")
+        assert watch.lines[-1].strip().startswith("O open the gate   ")
         await watch.press("O", "y")
         await watch.pass_until("done 3/3")
 

@@ -136,13 +136,13 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
         assert "▸1 plan" in watch.text
         await watch.press("escape")
         await choose_plan(watch, path)
-        await watch.until(lambda: "gentle, in force" in report(watch))
+        await watch.until(lambda: "gentle, chosen" in report(watch))
         await go_to(watch, "limits")
         assert watch.line("R replicas").split()[2] == "1"
         # the figures follow the limits as they are typed
         watch.app.screen.query_one("#new-shape").focus()
         await watch.type("kip-435")
-        await watch.until(lambda: "kip-435, in force" in report(watch))
+        await watch.until(lambda: "kip-435, chosen" in report(watch))
         # what is typed stays while one goes on and back; a click on a step goes there, too
         await watch.press("enter")
         await watch.type("1MB")

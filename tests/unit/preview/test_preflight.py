@@ -489,12 +489,12 @@ def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
         "     1      0      1      0 B  954 MiB    47 GiB  47 GiB   47 GiB",
         "     4      1      0  954 MiB      0 B    37 GiB  36 GiB   36 GiB",
         "",
-        "shape                   gentle, in force  kip-435",
-        "alters                  2                 2",
-        "elections               0                 1",
-        "leader epoch bumps      1                 2",
-        "extra replicas at peak  1                 1",
-        "most replicas of one    4                 4",
+        "shape                         gentle, chosen  kip-435",
+        "reassignments sent            2               2",
+        "leader elections              0               1",
+        "leader epoch bumps            1               2",
+        "extra replicas at peak        1               1",
+        "most replicas of a partition  4               4",
         "until they are dropped, monitors see the extra replicas as a higher factor",
         "",
         "time  about 21 s (11 to 51), assumed; broker 4 receives the most",
@@ -544,7 +544,7 @@ def test_a_throttle_that_the_time_counts_with_is_shown() -> None:
 def test_both_shapes_are_one_column_when_all_replicas_are_added_at_once() -> None:
     text = printed(ONE, limits=Limits(partitions=6))
 
-    assert "\nshape                   all at once\nalters                  1\n" in text
+    assert "\nshape                         all at once\nreassignments sent            1\n" in text
 
 
 def test_batches_of_waves_are_called_waves() -> None:

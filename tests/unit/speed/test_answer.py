@@ -80,10 +80,10 @@ def test_a_time_says_why_it_is_believed(basis: Basis, words: str) -> None:
     ("found", "words"),
     [
         (bound(Bottleneck.SENDER, broker=2), "broker 2 sends the most"),
-        (bound(Bottleneck.BROKER, broker=2), "broker 2 sets the pace (W)"),
+        (bound(Bottleneck.BROKER, broker=2), "limit W at broker 2 sets the pace"),
         (
             bound(Bottleneck.BROKERS, brokers=(1, 2, 3)),
-            "brokers 1, 2 and 3 set the pace (W)",
+            "limit W at brokers 1, 2 and 3 sets the pace",
         ),
         (bound(Bottleneck.PARTITION, partition=TopicPartition("o", 3)), "o-3 takes the longest"),
         (bound(Bottleneck.PARTITIONS), "limit P sets the pace"),

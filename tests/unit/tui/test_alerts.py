@@ -31,13 +31,13 @@ from ktui.tui.draw.bars import (
     area_chart,
     area_heights,
     gauge_bar,
+    nice_ceiling,
     objective_bar,
     rate_gauge,
 )
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.draw.paint import Paint, role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
-from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import RowInputs, StripCache
 from ktui.tui.screens.watch.words import RowContext

@@ -18,7 +18,7 @@ from ktui.progress.row import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.speed.answer import Span
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import limited_chart
+from ktui.tui.draw.bars import chart_top, limited_chart
 from ktui.tui.draw.cells import (
     BARS,
     CANCEL_SIGNS,
@@ -402,6 +402,22 @@ def test_a_chart_has_a_line_at_its_limit_while_there_is_one() -> None:
     drawn = limited_chart([40.0] * 4, [None, None, 80.0, 80.0], 4, 2, 100.0)
     assert ["".join(piece.text for piece in line) for line in drawn] == ["  ╌╌", "▆▆▆▆"]
     assert [piece.role for piece in drawn[0]] == ["moving", "falling-behind"]
+
+
+def _drawn_chart(values: list[float | None], limit: float, height: int) -> list[str]:
+    limits: list[float | None] = [limit] * len(values)
+    top = chart_top(values, limits, height)
+    lines = limited_chart(values, limits, len(values), height, top)
+    return ["".join(piece.text for piece in line) for line in lines]
+
+
+def test_what_fills_a_limit_reaches_its_line() -> None:
+    assert _drawn_chart([40.0, 20.0], 40.0, 2) == ["╌╌", "█▄"]
+    assert _drawn_chart([33.0], 33.0, 4) == ["╌", "█", "█", "█"]
+
+
+def test_a_line_breaks_only_where_a_limit_is_well_passed() -> None:
+    assert _drawn_chart([41.0, 40.0, 60.0], 40.0, 5)[:2] == ["  ▄", "╌╌█"]
 
 
 def test_a_limit_is_drawn_on_over_a_moment_in_which_nothing_is_copied() -> None:

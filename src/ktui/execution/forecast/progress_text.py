@@ -147,9 +147,9 @@ def hold_text(progress: RunProgress) -> str | None:
 
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
-    """Like "6% over the fastest possible, 28 min, as broker 5 gets 18 GiB"."""
-    fastest = f"the fastest possible, {span_text(least.bound.time_s)}"
-    return f"{how_much_longer(least.times)} {fastest}, {why_no_less(least.bound, limits)}"
+    """Like "6% longer than the fastest possible, 28 min, as broker 5 gets 18 GiB"."""
+    least_s = span_text(least.bound.time_s)
+    return f"{how_much_longer(least.times)}, {least_s}, {why_no_less(least.bound, limits)}"
 
 
 def outage_text(outage: ClusterLost) -> str:

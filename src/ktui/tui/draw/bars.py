@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
@@ -154,7 +154,28 @@ def _above(figure: float | None, below: float) -> str:
 
 
 _LONGEST_BRIDGE = 6
+_JUST_ABOVE = 0.05  # of a limit: what is measured swings by so much around it
+_NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
+_SMALL = 10
 LIMIT = "╌"  # the sign of a limit in a chart
+
+
+def nice_ceiling(value: int) -> int:
+    """Return a round number that is at least `value`, and whose half is round too."""
+    if value <= _SMALL:
+        return max(2, value + value % 2)
+    power: int = 10 ** (int(math.log10(value)) - 1)
+    return next(step * power for step in _NICE if step * power >= value)
+
+
+def chart_top(values: Iterable[float | None], limits: Iterable[float | None], height: int) -> float:
+    """Return the value at full height, for which the highest limit lies between two lines."""
+    limit = max((each for each in limits if each), default=0.0)
+    highest = max((each for each in values if each), default=0.0)
+    top = float(nice_ceiling(round(max(highest, limit))))
+    lines = min(height - 1, round(limit / top * height))
+    fitting = limit * height / lines if lines > 0 else 0.0
+    return fitting if fitting >= highest else top
 
 
 def area_heights(
@@ -204,7 +225,8 @@ def limited_chart(
     lines = area_chart(values, width, height, top)
     levels = _bridged([_highest(limits, cell, width) for cell in range(width)])
     eighths = [
-        None if level is None or top <= 0.0 else level / top * height * _WHOLE for level in levels
+        None if level is None or top <= 0.0 else round(level / top * height * _WHOLE, 6)
+        for level in levels
     ]
     return [
         _limited_line(line, eighths, row, last=height - 1)
@@ -213,11 +235,12 @@ def limited_chart(
 
 
 def _limited_line(line: str, limits: Sequence[float | None], row: int, *, last: int) -> list[Piece]:
-    """Draw the limits of a row over it, but for cells that are filled beyond their limit."""
+    """Draw the limits of a row over it, but for cells that are filled well beyond their limit."""
     here = [limit is not None and min(last, int(limit / _WHOLE)) == row for limit in limits]
+    most = [(limit or 0.0) * (1 + _JUST_ABOVE) - row * _WHOLE for limit in limits]
     cells = [
-        LIMIT if limited and not _passes(cell, (limit or 0.0) - row * _WHOLE) else cell
-        for cell, limit, limited in zip(line, limits, here, strict=True)
+        LIMIT if limited and not _passes(cell, eighths) else cell
+        for cell, eighths, limited in zip(line, most, here, strict=True)
     ]
     return [
         Piece("".join(part), "falling-behind" if limited else "moving")

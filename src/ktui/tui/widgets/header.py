@@ -165,7 +165,7 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
         words, role = ("REC", "moving") if status.recorded else ("REC STOPPED", "stalled")
         parts.append(part(words, role, bold=True))
     if status.cancel_gate:
-        parts.append(part("RUNS HELD", "stalled", bold=True))
+        parts.append(part("ONLY ROLLBACKS GO ON", "stalled", bold=True))
         parts.append(part(f"cancel gate shut {status.cancel_gate}", "stalled", rank=1))
     return parts
 

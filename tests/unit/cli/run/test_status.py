@@ -133,6 +133,6 @@ def test_status_shows_how_close_the_run_is_to_the_least_possible_time(tmp_path: 
     )
     least = LeastLeft(bound, 1.06, Basis())
 
-    assert ("6% over the fastest possible, 23 min, as broker 4 gets 2.0 GiB") in shown_text(
+    assert ("6% longer than the fastest possible, 23 min, as broker 4 gets 2.0 GiB") in shown_text(
         tmp_path, least=least
     )

@@ -13,7 +13,7 @@ from ktui.progress.flows import SLOT_S
 from ktui.progress.summary import MOST_MOVES
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import LIMIT, limited_chart
+from ktui.tui.draw.bars import LIMIT, chart_top, limited_chart
 from ktui.tui.draw.cells import (
     Piece,
     Window,
@@ -24,7 +24,6 @@ from ktui.tui.draw.cells import (
 )
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.brokers.row import BrokerView
-from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.columns import LEFT, RATE, REPLICAS, STATE, TIMELINE, Column
 from ktui.tui.screens.watch.rule import time_axis
 from ktui.tui.screens.watch.state import reason
@@ -127,9 +126,8 @@ class _Chart(NamedTuple):
     limit: float | None
 
     def lines(self, before: int, cells: int, height: int) -> Iterator[list[Piece]]:
-        known = [value for value in (*self.values, *self.limits) if value]
-        top = float(nice_ceiling(round(max(known, default=0.0))))
         limits = self.limits if height > 1 else ()  # in one line it would hide the area
+        top = chart_top(self.values, limits, height)
         rows = limited_chart(self.values, limits, cells, height, top)
         words = [[Piece(f"{self.name} ", "dim"), Piece(figures.as_copying(self.now), bold=True)]]
         if self.limit is not None and height > 1:

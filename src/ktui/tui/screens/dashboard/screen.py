@@ -19,7 +19,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.flows import Flows, flow_into_all, flow_slots, throttle_of_all
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import LIMIT, limited_chart
+from ktui.tui.draw.bars import LIMIT, chart_top, limited_chart
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content, ruled
 from ktui.tui.run_view.attached import AttachedRun
@@ -27,7 +27,6 @@ from ktui.tui.screens.brokers.panel import broker_lines
 from ktui.tui.screens.brokers.row import BrokerView, Past, views_now
 from ktui.tui.screens.dashboard.map import PartitionMap, count_pieces, state_bar
 from ktui.tui.screens.dashboard.model import MAP_CELLS, MapState
-from ktui.tui.screens.detail.lanes import nice_ceiling
 from ktui.tui.screens.watch.run_banner import RunBanner
 from ktui.tui.screens.watch.state import reason, state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context
@@ -75,7 +74,7 @@ def _beside(
 def _chart(flows: Flows, past: Past, width: int, height: int) -> list[list[Piece]]:
     copied = flow_slots(flows, past.now_s, flow_into_all, past.seen)
     limits = flow_slots(flows, past.now_s, throttle_of_all, past.seen)
-    top = float(nice_ceiling(round(max((v for v in (*copied, *limits) if v), default=0.0))))
+    top = chart_top(copied, limits, height)
     title = [
         Piece("copied into all brokers ", bold=True),
         Piece(figures.as_copying(flows.bytes_s), "header"),

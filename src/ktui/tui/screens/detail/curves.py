@@ -24,6 +24,7 @@ class Curve(NamedTuple):
     now: str
     role: str = "moving"
     measured_from: int = 0  # the cell before which values are computed
+    unseen: int = 0  # the first cells, of which nobody knows what was there
 
     @property
     def peak(self) -> float:

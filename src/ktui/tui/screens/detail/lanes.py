@@ -15,6 +15,7 @@ from textual.content import Content
 from ktui.progress.row import RateMemory, RateSample
 from ktui.progress.timeline import Mark, Role, Slots, StallKind
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.bars import rate_of
 from ktui.tui.draw.cells import (
     BARS,
     COPYING,
@@ -49,18 +50,6 @@ from ktui.tui.screens.detail.replicas import (
     replica_lanes,
     throttle_on_copies,
 )
-
-_NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
-_SMALL = 10
-
-
-def nice_ceiling(value: int) -> int:
-    """Return a round number that is at least `value`, and whose half is round too."""
-    if value <= _SMALL:
-        return max(2, value + value % 2)
-    power: int = 10 ** (int(math.log10(value)) - 1)
-    return next(step * power for step in _NICE if step * power >= value)
-
 
 _FIGURES, _FIGURES_NARROW = (25, 17), (21, 14)
 """The cells of the figures beside the lanes, while replicas catch up and else."""
@@ -376,8 +365,10 @@ class Drawing:
         rate = self.subject.timeline.rate_bytes_s
         if rate is None and not any(values):
             return None
-        of_bound = "" if self._bound is None else f" of {figures.as_rate(self._bound)}"
-        now, top = f"{figures.as_copying(rate)}{of_bound}", max(highest(values), self._bound or 0.0)
+        now = figures.as_copying(rate)
+        if self._bound is not None:
+            now = f"{rate_of(rate, self._bound)} throttle"
+        top = max(highest(values), self._bound or 0.0)
         return Curve("copied", values, top, figures.as_copying, now, measured_from=first)
 
     def _copied_by_lag(self) -> list[float | None]:
@@ -408,7 +399,9 @@ class Drawing:
         if rate is None and not any(values):
             return None
         now = figures.as_rate(rate)
-        return Curve("written", values, highest(values), figures.as_rate, now, "dim")
+        unseen = next((at for at, each in enumerate(values) if each is not None), len(values))
+        top = highest(values)
+        return Curve("written", values, top, figures.as_rate, now, "leader", unseen=unseen)
 
     def _curve_lines(self, curve: Curve, height: int) -> list[Line]:
         levels = [level(value, curve.top, height) for value in curve.values]
@@ -421,6 +414,9 @@ class Drawing:
         blocks, rows = [Cell(glyph, curve.role) for glyph in _BLOCKS], []
         for row in range(height - 1, -1, -1):
             cells = [blocks[min(8, max(0, level - 8 * row))] for level in levels]
+            if row == 0:
+                began = max(0, min(self.axis.place(self.subject.begins_s), curve.unseen))
+                cells[began : curve.unseen] = [UNKNOWN] * (curve.unseen - began)
             first = row == height - 1
             figure = [Piece(shown)] if first else []
             rows.append(Line(label if first else [], self._whole(cells), figure))

@@ -86,7 +86,7 @@ def _named(lane: Lane, subject: Subject, leaving: frozenset[int]) -> ReplicaLane
     if leads and leaves:
         word = "leader, leaves"
     elif added and to_lead and not down:
-        word = "adding, leads"
+        word = "next leader"
     sign = ("*" if leads else ">" if to_lead else "") + ("+" if added else "-" if leaves else "")
     return ReplicaLane(lane, sign, word, role, down or lane.role is Role.OUT_OF_SYNC)
 

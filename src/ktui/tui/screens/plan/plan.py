@@ -108,6 +108,11 @@ def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
             "Go to the next step; what is typed stays",
             key_display="↵", priority=True, id="plan.next",
         ),
+        bind(
+            "enter", "explain", "blocked",
+            "Say why the plan cannot be started as it is",
+            key_display="↵", priority=True, id="plan.blocked",
+        ),
         bind("enter", "decide", word, tooltip, key_display="↵", priority=True, id=f"plan.{word}"),
     ]  # fmt: skip
 
@@ -370,7 +375,13 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
             return bool(self._found) and self.step.name != CHECK
         if action == "page":
             return self.is_mounted and self.query_one("#plan-body").max_scroll_y > 0
-        return {"forward": not self.is_last, "decide": self.is_last}.get(action, True)
+        blocked = self.step.name == CHECK and self.obstacle(CHECK) is not None
+        may = {
+            "forward": not self.is_last and not blocked,
+            "explain": blocked,
+            "decide": self.is_last,
+        }
+        return may.get(action, True)
 
     def action_page(self, way: int) -> None:
         body = self.query_one("#plan-body")
@@ -382,7 +393,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     def action_forward(self) -> None:
         (self.focused or self).call_later(self._enter)  # once what was typed before has come
 
-    action_decide = action_forward
+    action_decide = action_explain = action_forward
 
     def _enter(self) -> None:
         if self.is_last:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ktui import columns
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Role, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
@@ -66,7 +67,9 @@ def _batch(timeline: Timeline, _width: int, context: RowContext, _cell_s: float)
 
 def _batch_number(timeline: Timeline, context: RowContext) -> int | None:
     track = None if context.run is None else context.run.track(timeline.tp)
-    return None if track is None else track.batch
+    if track is None or (track.step is None and track.state is not State.READY):
+        return None
+    return track.batch
 
 
 def _target(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:

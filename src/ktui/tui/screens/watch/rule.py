@@ -287,6 +287,7 @@ _SIGNS = (
     (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch begun"),
     (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
     (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
+    (Piece(">", "next-leader"), "next leader"),
 )
 """What the list's signs mean, at the right of its rule as far as there is room."""
 _LEAST_RULE = 4
