@@ -232,7 +232,7 @@ async def test_eight_lines_have_the_lanes_that_tell_most_and_count_the_others() 
         title, heading, *lanes = screen_text(app).splitlines()
         assert "orders-1 · moving 50%" in title
         assert "now" in heading
-        assert [lane.split()[1] for lane in lanes] == ["adding,", *["adding"] * 4, "5"]
+        assert [lane.split()[1] for lane in lanes] == ["next", *["adding"] * 4, "5"]
         assert lanes[-1].strip() == "… 5 more (↵)"
 
 
@@ -256,7 +256,7 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_pa
         for lane in (
             "*-3     leader, leaves",
             "  4     in sync",
-            ">+5     adding, leads",
+            ">+5     next leader",
             "lag peak",
             "copied",
         ):

@@ -209,7 +209,7 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
     async with watching(a_cluster(moving=["a-0", "a-1"]), LARGE) as watch:
         await watch.press("down")
         assert watch.line(f"─ 1 {watch.cursor} ·")
-        assert watch.line("adding, leads   broker-4")
+        assert watch.line("next leader     broker-4")
         before = watch.cursor
         await watch.press("up")
         assert watch.cursor != before
@@ -222,7 +222,7 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
         assert type(watch.app.screen).__name__ == "DetailScreen"
         await watch.press("escape")
         await watch.resize(SMALL)
-        assert "adding, leads" not in watch.text
+        assert "next leader" not in watch.text
 
 
 async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown(tmp_path: Path) -> None:
