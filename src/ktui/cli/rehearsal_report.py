@@ -119,7 +119,7 @@ def _head(report: Report) -> Iterator[str]:
     middle = as_rate(rates.middle)
     yield f"{report.plan} on a simulated twin, {report.twin.name}. Nothing was sent."
     yield (
-        f"Copies at most {middle} {'' if report.given_rate else span}into each broker"
+        f"A broker takes in at most {middle} {'' if report.given_rate else span}"
         f"{_one_copy(report.twin)}: {report.rates_from}"
     )
     settings = report.usual.settings
@@ -135,7 +135,9 @@ def _head(report: Report) -> Iterator[str]:
 def _one_copy(twin: Twin) -> str:
     """Say what a copy by itself gets of that, where it is less."""
     alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
-    return f", and one copy by itself at most {alone:.0%} of that" if alone < 1.0 else ""
+    if alone == 1.0:
+        return "of copies"
+    return f"of many copies, and {alone:.0%} of that of a single one"
 
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -188,7 +190,7 @@ _OF_BROKERS = (
     figures("PEAK INFLOW", lambda use: as_rate(use.inflow)),
     figures("LEAST ROOM", lambda use: as_bytes(use.room)),
     figures("FREE", lambda use: f"{use.room / use.disk:.0%}" if use.disk else "-"),
-    figures("STILL TO DROP", lambda use: f"{use.extra_replicas:,}"),
+    figures("MOST YET TO DROP", lambda use: f"{use.extra_replicas:,}"),
 )
 
 

@@ -149,7 +149,7 @@ def basis_text(basis: Basis) -> str:
         case Source.ASSUMED:
             return "assumed"
         case Source.THIS_RUN:
-            return "by this run"
+            return "as measured"
         case Source.GIVEN:
             return f"at {as_rate(basis.given_bytes_s)}, as given"
         case Source.EARLIER_RUNS:
@@ -165,12 +165,12 @@ def pacesetter_text(bound: Bound) -> str:  # noqa: PLR0911 - one for each bottle
         case Bottleneck.SENDER:
             return f"broker {bound.broker} sends the most"
         case Bottleneck.BROKER:
-            return f"limit W at broker {bound.broker} sets the pace"
+            return f"what broker {bound.broker} may copy at once (W) sets the pace"
         case Bottleneck.BROKERS:
-            return f"limit W at {join_named('broker', bound.brokers)} sets the pace"
+            return f"what {join_named('broker', bound.brokers)} may copy at once (W) sets the pace"
         case Bottleneck.PARTITION:
             return f"{bound.partition} takes the longest"
         case Bottleneck.PARTITIONS:
-            return "limit P sets the pace"
+            return "how many partitions may be under way (P) sets the pace"
         case Bottleneck.REPLICAS:
-            return "limit M sets the pace"
+            return "how many replicas may be added at once (M) sets the pace"

@@ -391,7 +391,7 @@ SITUATIONS = (
         "rollback-of-everything", _rollback_of_everything,
         ("run drain-b3  ROLLING BACK, 8 of 18 back", "about ", "rolling back", "not started"),
         ("ONLY ROLLBACKS GO ON",),
-        ("O open the gate",),
+        ("O allow new moves",),
     ),
     Situation(
         "two-runs", _two_runs,

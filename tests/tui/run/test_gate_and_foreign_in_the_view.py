@@ -42,7 +42,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path:
     cluster = a_quiet_cluster(*NAMES, "x-0")
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
         await carry_out(watch, "up")
-        assert "ONLY ROLLBACKS GO ON  cancel gate shut by" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  all was cancelled by" in watch.lines[0]
         await watch.pass_until("ENDED")
         assert "1 stopped, 2 not started" in watch.lines[1]
         gate = CancelGateFile(watch.state_dir, cluster.spec.name).state()
@@ -68,9 +68,9 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(cluster.clock.now(), "ada@ops1 (4711)", "stop everything")
         await watch.pass_time(3)
-        assert "ONLY ROLLBACKS GO ON  cancel gate shut by ada@ops1 (4711)" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  all was cancelled by ada@ops1 (4711)" in watch.lines[0]
         assert "the cancel gate is shut" in watch.line("b-0")
-        assert watch.lines[-1].strip().startswith("O open the gate   ")
+        assert watch.lines[-1].strip().startswith("O allow new moves   ")
         await watch.press("O", "y")
         await watch.pass_until("done 3/3")
 
@@ -333,7 +333,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: 
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
     async with watching_run(cluster, tmp_path, plan, limits) as watch:
         await watch.pass_until("ready")
-        assert "1 of 2 ready, then they drop" in watch.line("a-0")
+        assert "1 of 2 ready, drop together" in watch.line("a-0")
         await watch.press("slash")
         await watch.type("a-0")
         await watch.press("enter", "enter")

@@ -456,7 +456,7 @@ async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has(tmp_path: Pa
     limits = Limits(replicas=3, replica_movements=6)
     cluster = a_quiet_cluster(*COUNTS_NAMES)
     async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
-        await watch.pass_until("2 of 3 ready, then they drop")
+        await watch.pass_until("2 of 3 ready, drop together")
 
 
 async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on(

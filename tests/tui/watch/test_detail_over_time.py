@@ -263,7 +263,7 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_pa
             assert line_with(text, lane)[place] == "│", lane
         assert "drops 3" in named  # the step that the forecast expects
         assert "/40 MB/s throttle" in line_with(text, "copied peak")
-        for words in ("what c or p would do", "stop or roll back", "pause", "no step begins after this"):
+        for words in ("what c or p would do", "c stop or roll back", "p pause", "no step begins"):
             assert words in text
         assert "trim" not in text  # it would do the same as a stop
 

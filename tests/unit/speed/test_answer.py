@@ -64,7 +64,7 @@ def test_a_time_comes_with_its_range_its_grounds_and_what_sets_the_pace() -> Non
         (THREE_RUNS, "by 3 earlier runs"),
         (Basis(Source.EARLIER_RUNS, runs=1), "by 1 earlier run"),
         (Basis(Source.EARLIER_RUNS), "by earlier moves"),
-        (Basis(Source.THIS_RUN), "by this run"),
+        (Basis(Source.THIS_RUN), "as measured"),
         (Basis(Source.GIVEN, given_bytes_s=80e6), "at 80 MB/s, as given"),
         (
             Basis(Source.EARLIER_RUNS, runs=2, misfits=(Misfit.THROTTLE, Misfit.BROKERS)),
@@ -80,14 +80,14 @@ def test_a_time_says_why_it_is_believed(basis: Basis, words: str) -> None:
     ("found", "words"),
     [
         (bound(Bottleneck.SENDER, broker=2), "broker 2 sends the most"),
-        (bound(Bottleneck.BROKER, broker=2), "limit W at broker 2 sets the pace"),
+        (bound(Bottleneck.BROKER, broker=2), "what broker 2 may copy at once (W) sets the pace"),
         (
             bound(Bottleneck.BROKERS, brokers=(1, 2, 3)),
-            "limit W at brokers 1, 2 and 3 sets the pace",
+            "what brokers 1, 2 and 3 may copy at once (W) sets the pace",
         ),
         (bound(Bottleneck.PARTITION, partition=TopicPartition("o", 3)), "o-3 takes the longest"),
-        (bound(Bottleneck.PARTITIONS), "limit P sets the pace"),
-        (bound(Bottleneck.REPLICAS), "limit M sets the pace"),
+        (bound(Bottleneck.PARTITIONS), "how many partitions may be under way (P) sets the pace"),
+        (bound(Bottleneck.REPLICAS), "how many replicas may be added at once (M) sets the pace"),
     ],
 )
 def test_a_time_names_what_sets_the_pace(found: Bound, words: str) -> None:

@@ -400,7 +400,7 @@ def test_a_cancel_of_many_foreign_moves_counts_the_dangers_that_it_does_not_name
 
 def test_a_chart_has_a_line_at_its_limit_while_there_is_one() -> None:
     drawn = limited_chart([40.0] * 4, [None, None, 80.0, 80.0], 4, 2, 100.0)
-    assert ["".join(piece.text for piece in line) for line in drawn] == ["  ╌╌", "▆▆▆▆"]
+    assert ["".join(piece.text for piece in line) for line in drawn] == ["  ▁▁", "▆▆▆▆"]
     assert [piece.role for piece in drawn[0]] == ["moving", "falling-behind"]
 
 
@@ -412,16 +412,16 @@ def _drawn_chart(values: list[float | None], limit: float, height: int) -> list[
 
 
 def test_what_fills_a_limit_reaches_its_line() -> None:
-    assert _drawn_chart([40.0, 20.0], 40.0, 2) == ["╌╌", "█▄"]
-    assert _drawn_chart([33.0], 33.0, 4) == ["╌", "█", "█", "█"]
+    assert _drawn_chart([40.0, 20.0], 40.0, 2) == ["▁▁", "█▄"]
+    assert _drawn_chart([33.0], 33.0, 4) == ["▁", "█", "█", "█"]
 
 
 def test_a_line_breaks_only_where_a_limit_is_well_passed() -> None:
-    assert _drawn_chart([41.0, 40.0, 60.0], 40.0, 5)[:2] == ["  ▄", "╌╌█"]
+    assert _drawn_chart([41.0, 40.0, 60.0], 40.0, 5)[:2] == ["  ▄", "▁▁█"]
 
 
 def test_a_limit_is_drawn_on_over_a_moment_in_which_nothing_is_copied() -> None:
     one, other = 80.0, 40.0
     limits = [one, None, one, None, other, *[None] * 10, other]
     line, *_ = limited_chart([0.0] * 16, limits, 16, 1, 100.0)
-    assert "".join(piece.text for piece in line) == "╌╌╌·╌··········╌"
+    assert "".join(piece.text for piece in line) == "▁▁▁·▁··········▁"

@@ -57,7 +57,7 @@ STATUS = RunStatus(
     ),
 )
 MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (60, 70))
-ETA, LEFT, RANGE = f"ETA {MIDDLE}", "about 60 min left", "(50 to 70), by this run"
+ETA, LEFT, RANGE = f"ETA {MIDDLE}", "about 60 min left", "(50 to 70), as measured"
 PACE = "; broker 5 receives the most"
 
 

@@ -147,9 +147,10 @@ def hold_text(progress: RunProgress) -> str | None:
 
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
-    """Like "6% longer than the fastest possible, 28 min, as broker 5 gets 18 GiB"."""
+    """Like "at best 28 min left, as broker 5 gets 18 GiB: this run takes 6% longer"."""
     least_s = span_text(least.bound.time_s)
-    return f"{how_much_longer(least.times)}, {least_s}, {why_no_less(least.bound, limits)}"
+    why = why_no_less(least.bound, limits)
+    return f"at best {least_s} left, {why}: {how_much_longer(least.times)}"
 
 
 def outage_text(outage: ClusterLost) -> str:

@@ -157,7 +157,7 @@ _LONGEST_BRIDGE = 6
 _JUST_ABOVE = 0.05  # of a limit: what is measured swings by so much around it
 _NICE = (10, 12, 16, 20, 30, 40, 50, 60, 80, 100, 120)
 _SMALL = 10
-LIMIT = "╌"  # the sign of a limit in a chart
+LIMIT = "▁"  # the sign of a limit in a chart
 
 
 def nice_ceiling(value: int) -> int:

@@ -166,7 +166,7 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
         parts.append(part(words, role, bold=True))
     if status.cancel_gate:
         parts.append(part("ONLY ROLLBACKS GO ON", "stalled", bold=True))
-        parts.append(part(f"cancel gate shut {status.cancel_gate}", "stalled", rank=1))
+        parts.append(part(f"all was cancelled {status.cancel_gate}", "stalled", rank=1))
     return parts
 
 

@@ -65,7 +65,7 @@ def helps(status: Status) -> list[Help]:
     """Return the actions that help now, each once, those for the most urgent trouble first."""
     found = [help_ for trouble in troubles(status) for help_ in trouble.helps]
     if status.cancel_gate:
-        found.append(Help("open_gate", "open the gate", "falling-behind"))
+        found.append(Help("open_gate", "allow new moves", "falling-behind"))
     if status.run is not None and status.run.state is RunState.PAUSED:
         found.append(Help("pause", "continue", "falling-behind"))
     return list({each.action: each for each in reversed(found)}.values())[::-1]

@@ -97,7 +97,7 @@ def test_advice_names_the_promise_that_chose_the_rates_of_the_run() -> None:
     of = of_cluster()
     driven = msgspec.structs.replace(of.advice[0], driven_by="by")
     *_, table, _ = sections(msgspec.structs.replace(of, advice=(driven,)))
-    assert "5m, as --by chose" in table.rows[0]
+    assert "4m 50s, as --by chose" in table.rows[0]
 
 
 def test_advice_says_why_and_which_of_its_figures_are_assumed() -> None:

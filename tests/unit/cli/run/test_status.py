@@ -102,7 +102,7 @@ def test_status_shows_how_long_the_rest_takes_on_what_grounds_and_what_sets_the_
 ) -> None:
     lines = shown_text(tmp_path, time_left=RUNNING_FOR_LONG)
 
-    time_left = "about 3.3 min left (1.7 to 6.7), by this run; broker 4 receives the most"
+    time_left = "about 3.3 min left (1.7 to 6.7), as measured; broker 4 receives the most"
     assert lines[lines.index("0 of 4 done, 4 queued") + 1] == time_left
 
 
@@ -133,6 +133,6 @@ def test_status_shows_how_close_the_run_is_to_the_least_possible_time(tmp_path: 
     )
     least = LeastLeft(bound, 1.06, Basis())
 
-    assert ("6% longer than the fastest possible, 23 min, as broker 4 gets 2.0 GiB") in shown_text(
-        tmp_path, least=least
-    )
+    assert (
+        "at best 23 min left, as broker 4 gets 2.0 GiB: this run takes 6% longer"
+    ) in shown_text(tmp_path, least=least)

@@ -187,7 +187,7 @@ def test_the_progress_line_shows_how_far_the_run_is() -> None:
 
     assert line(run, LEFT) == (
         "drain: 1 of 4 done, 2 copying, 1 queued, batch 7, 1.0 GiB of 4.0 GiB copied, "
-        "about 2.2 min left (2 to 2.3), by this run"
+        "about 2.2 min left (2 to 2.3), as measured"
     )
     blocked = progress_text_a_run(step(1, 7), now_in(3, State.BLOCKED))
     assert line(blocked, LEFT) == (

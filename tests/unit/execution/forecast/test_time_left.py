@@ -1,4 +1,4 @@
-"""The time left, by this run and by earlier ones."""
+"""The time left, as measured and by earlier ones."""
 
 from __future__ import annotations
 

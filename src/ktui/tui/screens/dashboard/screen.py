@@ -211,8 +211,9 @@ class DashboardScreen(Screen[None]):
             return []
         timeline, context = self._timelines[tp], self._row_context()
         sign, state = MAP_CELLS[shown.model.state_of(tp)], state_cell(timeline, context)
-        of = "all" if shown.model.state_of(tp) is MapState.DONE else "the worst of"
-        whole = "" if group is None else f"  {of} {group.partitions:,} in {group.name}:"
+        if group is not None and shown.model.state_of(tp) is MapState.DONE:
+            return [Piece(f"  all {group.partitions:,} in {group.name}  ", "dim"), state]
+        whole = "" if group is None else f"  the worst of {group.partitions:,} in {group.name}:"
         why = reason(timeline, context)
         pieces = [
             Piece(whole, "dim"),

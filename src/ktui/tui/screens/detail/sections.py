@@ -101,8 +101,8 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
         "no step begins after this one" if of_run.track.step is not None else "it stays as it is"
     )
     every = [
-        *((" or ".join(words), *does) for does, words in kinds.items()),
-        ("pause", "nothing new", goes_on),
+        *((f"c {' or '.join(words)}", *does) for does, words in kinds.items()),
+        ("p pause", "nothing new", goes_on),
     ]
     widths = [max(cell_len(row[at]) for row in every) for at in range(2)]
     lines = [

@@ -109,9 +109,9 @@ def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
             key_display="↵", priority=True, id="plan.next",
         ),
         bind(
-            "enter", "explain", "blocked",
+            "enter", "explain", "why not",
             "Say why the plan cannot be started as it is",
-            key_display="↵", priority=True, id="plan.blocked",
+            key_display="↵", priority=True, id="plan.why-not",
         ),
         bind("enter", "decide", word, tooltip, key_display="↵", priority=True, id=f"plan.{word}"),
     ]  # fmt: skip

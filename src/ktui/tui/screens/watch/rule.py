@@ -23,11 +23,13 @@ from ktui.cluster.errors import Failure
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
+from ktui.execution.run.states import CancelKind
 from ktui.progress.memory import Health, health
 from ktui.progress.timeline import Mark, Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
     BATCH_BEGUN,
+    CANCEL_SIGNS,
     DROPPED,
     SIGNS,
     Piece,
@@ -280,13 +282,15 @@ class ViewLine(Widget):
         return content(rule_pieces(self._state, self.size.width))
 
 
+_CANCELS = "".join(CANCEL_SIGNS[kind].glyph for kind in (CancelKind.STOP, CancelKind.ROLLBACK))
 _SIGNS = (
     (Piece("*", "leader", bold=True), "leader"),
     (Piece("+", "moving"), "adding"),
     (Piece("-", "retiring"), "to leave"),
-    (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch begun"),
+    (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch"),
     (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
     (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
+    (Piece(_CANCELS, "next-leader"), "cancelled"),
     (Piece(">", "next-leader"), "next leader"),
 )
 """What the list's signs mean, at the right of its rule as far as there is room."""

@@ -348,7 +348,7 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     yield from _throttle(status)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
-        yield part(rate, label="copying", rank=_Rank.COPYING)
+        yield part(rate, label="cluster copies", rank=_Rank.COPYING)
     if status.steps_in_flight:
         yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
 
@@ -367,7 +367,7 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
         if into.flow.in_s is None or not (throttle.bounded or into.flow.in_s):
             continue
         rank = _Rank.GAUGE if throttle.bounded and not place else _Rank.MORE_GAUGES + place
-        yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
+        yield HeaderPart((Piece(f"into b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
     if throttle.rates.objective is not None:
         yield _objective(throttle.rates.objective, throttle.held)
     if not throttle.bounded:
