@@ -92,7 +92,7 @@ def main(path: Path) -> None:
         drain(recordings, REPORTED, limits, "20MB", hours=8, asked=ASKED, happens=HAPPENS)
         words = ("--recordings", str(recordings), "--lake", str(lake), "--state-dir", str(folder))
         subprocess.run(  # noqa: S603 - ktui itself
-            [sys.executable, "-m", "ktui", "pipeline", "run", *words], check=True
+            [sys.executable, "-m", "ktui", "pipeline", "run", "--what-if", *words], check=True
         )
         path.write_text(_reported(lake, folder), encoding="utf-8")
 

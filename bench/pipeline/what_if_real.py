@@ -87,7 +87,7 @@ def run() -> None:
     with brokers(BROKERS) as lab, tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
         state = Path(folder) / "state"
         own = dict(_under_their_own(lab, state))
-        fastest, in_time = _insights(state), _insights(state, "--window", WINDOW)
+        fastest, in_time = _insights(state, "--what-if"), _insights(state, "--window", WINDOW)
         compared = []
         for number, (pair, took) in enumerate(own.items()):
             print(f"{pair.name}: {_own(pair, took)}", flush=True)

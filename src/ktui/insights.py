@@ -198,6 +198,7 @@ NAME = "insights.json"
 """The file's name in a lake, and in a state directory, where the live view finds it."""
 _MOST_BYTES = 256 * 1024**2
 _FIX = "make a new one: ktui pipeline run"
+SIMULATE = "ktui pipeline run --what-if"
 
 
 class _Versioned(msgspec.Struct):
@@ -337,6 +338,8 @@ def sections(of: ClusterInsights) -> Iterator[InsightsSection]:
     if of.withheld:
         rows = tuple((each.run, each.reason) for each in of.withheld)
         yield InsightsSection("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
+    elif of.runs and not of.advice:
+        yield InsightsSection(f"no run was simulated under other limits: {SIMULATE}")
 
 
 def _pairs(of: ClusterInsights) -> InsightsSection:

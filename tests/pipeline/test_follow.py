@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from ktui.cli.pipeline.run import command
 from ktui.lab.nodes import wait_for
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
 from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
@@ -301,15 +301,16 @@ def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_dat
     monkeypatch.setattr(
         running, "_write_simulated", lambda _v, _w, _k, options, _t: asked.append(options)
     )
-    heard, requested = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
+    heard, requested = Heard(), DerivedOptions(WhatIfOptions(window_s=3_600.0))
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=requested):
         heard.until(lambda: bool(heard.found))
         put(segment, tmp_path / "recorded")
         heard.until(lambda: heard.versions == [1])
 
-    assert [each.anew for each in asked] == [True, False]
-    assert {each.window_s for each in asked} == {3_600.0}
+    how = [each.what_if for each in asked if each.what_if is not None]
+    assert [each.anew for each in how] == [True, False]
+    assert {each.window_s for each in how} == {3_600.0}
     assert heard.outcomes[-1].insights is not None
 
 

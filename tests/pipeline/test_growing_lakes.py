@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.lake import lake as growing
 from ktui.pipeline.lake.lake import Lake, write_parquet
 from ktui.pipeline.lake.manifest import Manifest
@@ -40,7 +40,7 @@ TWO, THREE = (5, SEGMENTS), (5, 6, SEGMENTS)
 """The segments of each session that have been read after each version."""
 
 FORECAST = (FORECASTS, CAUGHT_UP, ETA_BACKTEST)
-QUICK = DerivedOptions(cells=())
+QUICK = DerivedOptions(WhatIfOptions(cells=(), anew=False))
 
 
 def _cut(tape: Tape) -> list[Recording]:

@@ -15,15 +15,14 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.insights import insights_in
+from ktui.insights import SIMULATE, insights_in
 from ktui.pacing.limits import Limits
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import NAME, PipelineProblem, encode
-from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS
+from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, SESSIONS, WHAT_IF
 from ktui.pipeline.run import run as running
 from ktui.pipeline.sql import DuckLake, Findings, SparkQueries, check
 from support.cli.call_ktui import call_ktui
@@ -336,7 +335,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     limits = Limits(replicas=1)
     drained(recordings, sizes=[40 * MB], limits=limits, name=RUN, cluster="prod", net_in=4.0 * MB)
-    into_lake(spark, folder / "lake", recordings, asked=DerivedOptions((GridCell(limits),)))
+    into_lake(spark, folder / "lake", recordings, asked=DerivedOptions())
     return folder / "lake"
 
 
@@ -344,6 +343,10 @@ def test_the_tables_have_it_under_the_id_of_its_twin(lake: Path) -> None:
     moves = rows(lake, MOVES, ("cluster_id", "topic", "outcome"))
 
     assert moves == [("prod", "t0", "done"), ("simulated-prod", "orders", "done")]
+
+
+def test_no_run_is_simulated_under_other_limits_unless_asked(lake: Path) -> None:
+    assert rows(lake, WHAT_IF, ("run_id",)) == []
 
 
 def test_what_is_known_of_the_real_cluster_is_from_its_own_run_alone(lake: Path) -> None:
@@ -370,11 +373,14 @@ def test_insights_and_reports_say_that_it_is_simulated(lake: Path, tmp_path: Pat
     insights = call_ktui("insights", "--lake", str(lake)).stdout
     assert "cluster simulated-prod (simulated): 1 run" in insights
     assert "cluster prod: 1 run" in insights
+    assert f"no run was simulated under other limits: {SIMULATE}" in insights
     several = call_ktui("pipeline", "report", "--lake", str(lake), "--run", RUN)
     assert f"2 runs are called {RUN}" in several.stderr
     assert several.stderr.count("(simulated)") == 1
     of_run = report("--run", RUN, "--cluster", "simulated-prod")
     assert f"<h1>Run {RUN} (simulated)</h1>" in of_run
+    how = 'To do so: ktui pipeline run <span class="whole">--what-if</span>.'
+    assert f"Left out: no other limits were played through. {how}" in of_run
     assert "on cluster simulated-prod (simulated), from" in of_run
     assert "<h1>Cluster simulated-prod (simulated)</h1>" in report("--cluster", "simulated-prod")
     of_prod = report("--cluster", "prod")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.forecast.play import read_grid
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
@@ -240,7 +240,7 @@ def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
 def test_one_process_makes_the_tables_of_the_cluster(
     spark: SparkSession, recorded: Path, submitted: dict[str, Rows], tmp_path: Path
 ) -> None:
-    asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
+    asked = DerivedOptions(WhatIfOptions(read_grid(recorded / "grid.yaml")))
     lake = tmp_path / "lake"
 
     run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))

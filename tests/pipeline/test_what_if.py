@@ -284,6 +284,15 @@ def test_a_lost_insights_file_is_rebuilt(drained_lake: DrainedLake) -> None:
     assert drained_lake.made_again.of("a") is not None
 
 
+def test_a_run_without_simulations_keeps_what_an_earlier_one_has_simulated(
+    drained_lake: DrainedLake,
+) -> None:
+    before, after = insights_in(drained_lake.first).of("a"), drained_lake.made_again.of("a")
+    assert before is not None
+    assert after is not None
+    assert after.withheld == before.withheld != ()
+
+
 def test_runs_are_simulated_again_for_another_window_without_new_recordings(
     drained_lake: DrainedLake,
 ) -> None:

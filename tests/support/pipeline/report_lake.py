@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ktui.execution.journal.commands import SetThrottle
 from ktui.insights import NAME, insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import DataFile, Manifest, SegmentRead, TablePart
@@ -187,8 +187,9 @@ class DrainedLake:
 
     `first` has two drains of cluster a, an hour apart, a small one of b, one of c, of which nothing
     was copied without a throttle, and one of d, whose rates two promises chose; `recorded` has
-    their recordings. Then its file of insights was lost, and a run made it again. `lake` is after a
-    further drain of b, whose first recording is gone by then, with a window for all runs.
+    their recordings. Then its file of insights was lost, and a run without simulations made it
+    again. `lake` is after a further drain of b, whose first recording is gone by then, with a
+    window for all runs.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -206,19 +207,19 @@ class DrainedLake:
             asked={at: SetThrottle(parse_throttle_rates(rate)) for at, rate in _CHANGED.items()},
         )
         driven(self._recordings, within_s=60, sizes=SMALL_SIZES, name="driven", cluster="d")
-        self.outcome = self._run(DerivedOptions(CELLS))
+        self.outcome = self._run(DerivedOptions(WhatIfOptions(CELLS, anew=False)))
         self.first, self.recorded = folder / "first", folder / "recorded first"
         shutil.copytree(self.lake, self.first)
         shutil.copytree(self._recordings, self.recorded)
 
         (self.lake / NAME).unlink()
-        self.nothing_new = self._run(DerivedOptions(CELLS))
+        self.nothing_new = self._run(DerivedOptions())
         self.made_again = insights_in(self.lake)
 
         for segment in (self._recordings / "alone").rglob("*.gz"):
             segment.unlink()
         self._drain("later", "b", SIZES[:2], hours=2)
-        self.later = self._run(DerivedOptions(CELLS, window_s=3600.0, anew=True))
+        self.later = self._run(DerivedOptions(WhatIfOptions(CELLS, window_s=3600.0)))
 
     def _drain(
         self,

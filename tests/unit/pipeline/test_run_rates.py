@@ -29,7 +29,7 @@ from ktui.execution.run.options import NO_SCHEDULE, RunOptions, Schedule
 from ktui.execution.run.states import State
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import Limits
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.forecast.replay import (
     EVERY_MS,
     PARTITION,
@@ -311,12 +311,13 @@ def later(poll: DecodedPoll, minutes: int) -> DecodedPoll:
 
 
 def options_of(**options: Any) -> DerivedOptions | None:
-    usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
-    return read_derived_options({**usual, **options})
+    usual = dict.fromkeys(("what_if", "no_insights", "keep_insights"), False)
+    return read_derived_options({"grid": None, "window": None, **usual, **options})
 
 
-def test_the_default_is_a_grid_near_each_run_without_a_window() -> None:
-    assert options_of() == DerivedOptions(None, None)
+def test_a_run_simulates_no_other_limits_unless_asked() -> None:
+    assert options_of() == DerivedOptions(what_if=None)
+    assert options_of(what_if=True) == DerivedOptions(WhatIfOptions(cells=None, window_s=None))
 
 
 def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
@@ -324,10 +325,11 @@ def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
     grid.write_text("limits: {partitions: [1, 2]}\n")
     asked = options_of(window="4h", grid=grid)
     assert asked is not None
-    assert asked.window_s == 14_400.0
-    assert asked.cells is not None
-    assert len(asked.cells) == 2
-    assert asked.anew
+    assert asked.what_if is not None
+    assert asked.what_if.window_s == 14_400.0
+    assert asked.what_if.cells is not None
+    assert len(asked.what_if.cells) == 2
+    assert asked.what_if.anew
 
 
 @pytest.mark.parametrize("text", ["soon", "-4h", "0s", ""])
@@ -343,6 +345,15 @@ def test_an_unreadable_grid_is_refused_before_anything_is_read(tmp_path: Path) -
 
 def test_insights_can_be_left_out() -> None:
     assert options_of(no_insights=True) is None
+
+
+@pytest.mark.parametrize(("option", "value"), [("what_if", True), ("window", "4h")])
+def test_simulations_without_insights_are_refused(option: str, value: object) -> None:
+    name = option.replace("_", "-")
+    with pytest.raises(
+        click.UsageError, match=f"^--{name} needs insights: leave out --no-insights"
+    ):
+        options_of(no_insights=True, **{option: value})
 
 
 def a_lake(*, samples: int = 0, lines: int = 0, read: tuple[SegmentRead, ...] = ()) -> Manifest:

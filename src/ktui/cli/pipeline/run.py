@@ -22,7 +22,7 @@ from ktui.cluster.text import clean
 from ktui.durable import open_regular
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights import publish_insights
-from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.forecast.play import read_grid
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
@@ -43,19 +43,24 @@ from ktui.recording.segments import wall_ms
 
 derived_options = all_of(
     add_option(
+        "--what-if",
+        "Simulate all recorded runs under other limits as well, and recommend faster ones that "
+        "hold no more replicas at once than the run did.",
+    ),
+    add_option(
         "--grid FILE",
-        "A YAML file with the limits and throttles to simulate recorded runs with; by default "
-        "a quarter to four times each run's own.",
+        "A YAML file with the limits and throttles to simulate the runs with; by default "
+        "a quarter to four times each run's own. Implies --what-if.",
         type=click.Path(path_type=Path, dir_okay=False),
     ),
     add_option(
         "--window TIME",
-        "How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
-        "fit; otherwise, faster ones that hold no more replicas at once than the run did.",
+        "How long a run may take, such as 4h: ktui recommends the gentlest limits that fit. "
+        "Implies --what-if.",
     ),
     add_option(
         "--no-insights",
-        "Write only the recorded facts: no check of forecasts, no simulations, no insights.",
+        "Write only the recorded facts: no check of forecasts, no insights.",
     ),
     add_option(
         "--keep-insights",
@@ -66,13 +71,17 @@ derived_options = all_of(
 
 
 def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
-    """Read the options; None if nothing is to be simulated."""
-    if given["no_insights"]:
-        return None
-    cells = None if given["grid"] is None else read_grid(given["grid"])
-    window = given["window"]
+    """Read the options; None without insights."""
+    grid, window = given["grid"], given["window"]
+    cells = None if grid is None else read_grid(grid)
     window_s = None if window is None else time_above_0("--window", window, "4h")
-    return DerivedOptions(cells, window_s, anew=cells is not None or window is not None)
+    named = {"--what-if": given["what_if"], "--grid": grid, "--window": window}
+    asked = [option for option, value in named.items() if value]
+    if not given["no_insights"]:
+        return DerivedOptions(WhatIfOptions(cells, window_s) if asked else None)
+    if asked:
+        raise click.UsageError(f"{asked[0]} needs insights: leave out --no-insights")
+    return None
 
 
 def time_above_0(option: str, text: str, such_as: str) -> float:

@@ -163,12 +163,18 @@ def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFra
     )
 
 
+class WhatIfOptions(msgspec.Struct, frozen=True):
+    """How to simulate runs under other limits."""
+
+    cells: tuple[GridCell, ...] | None = None  # None for multiples of each run's own
+    window_s: float | None = None
+    anew: bool = True  # whether to simulate all runs, or those of clusters with new lines
+
+
 class DerivedOptions(msgspec.Struct, frozen=True):
     """Options for the tables `what_if` and `insights`."""
 
-    cells: tuple[GridCell, ...] | None = None
-    window_s: float | None = None
-    anew: bool = False  # whether to simulate all runs, or those of clusters with new lines
+    what_if: WhatIfOptions | None = None  # None: `what_if` stays as it is
 
 
 PLAYED_BY = (
@@ -189,20 +195,20 @@ PLAYED_BY = (
 def simulated_tables(
     written: Mapping[str, DataFrame], asked: DerivedOptions, folds: DataFrame | None = None
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield `what_if` and `insights`, computed from the tables of `PLAYED_BY`.
+    """Yield `what_if`, if asked for, and `insights`, computed from the tables of `PLAYED_BY`.
 
-    Write each before asking for the next, and add it to `written`. `folds` are the runs, where they
-    are computed already.
+    `written` also has `what_if` as it is. Write each before asking for the next, and add it to
+    `written`. `folds` are the runs, where they are computed already.
     """
     events = written[tables.RUN_EVENTS.name]
     folds = run_folds(events) if folds is None else folds
     taken = computed_once(steps(events, folds, written[tables.STATES.name]))
     try:
-        fitted = _fitted(written, taken)
-        yield (
-            tables.WHAT_IF,
-            what_if(written, models=fitted, cells=asked.cells, window_s=asked.window_s),
-        )
+        how = asked.what_if
+        fitted = _fitted(written, taken, held_out=how is not None)
+        if how is not None:
+            simulated = what_if(written, models=fitted, cells=how.cells, window_s=how.window_s)
+            yield tables.WHAT_IF, simulated
         yield tables.INSIGHTS, _insights(written, taken, fitted)
     finally:
         forget(taken)
@@ -218,11 +224,12 @@ def whole_insights(table: DataFrame) -> Insights:
     return Insights(made_at=made_at, version=__version__, clusters=tuple(clusters))
 
 
-def _fitted(written: Mapping[str, DataFrame], taken: DataFrame) -> Models:
+def _fitted(written: Mapping[str, DataFrame], taken: DataFrame, *, held_out: bool) -> Models:
     runs = written[tables.RUNS.name]
     flows = inflows(written[tables.INTAKES.name], runs)
     most = most_reassigning(written[tables.POLLS.name])
-    return models(*fetch_fit_inputs(flows, taken, most, runs))
+    inputs, all_runs = fetch_fit_inputs(flows, taken, most, runs)
+    return models(inputs, all_runs if held_out else ())
 
 
 def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models) -> DataFrame:

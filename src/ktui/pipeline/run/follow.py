@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ktui.cluster.text import clean
 from ktui.insights import publish_insights
+from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, locked_alone
@@ -45,7 +46,7 @@ _WAITS = "Waiting for next trigger"
 class Follower:
     """Keeps a lake up to date with folders of recordings, searched every `every_s` seconds.
 
-    With `asked.anew`, all runs of the lake are simulated once, in the beginning; later only those
+    If runs are to be simulated under other limits, all are once, in the beginning; later only those
     of clusters with new segments. `report` gets the progress.
     """
 
@@ -143,9 +144,9 @@ class Follower:
     @property
     def _later(self) -> PipelineRequest:
         asked = self._request.asked
-        if asked is None:
+        if asked is None or asked.what_if is None:
             return self._request
-        later = msgspec.structs.replace(asked, anew=False)
+        later = DerivedOptions(msgspec.structs.replace(asked.what_if, anew=False))
         return msgspec.structs.replace(self._request, asked=later)
 
     def _read_found(self, request: PipelineRequest, found: Found) -> None:

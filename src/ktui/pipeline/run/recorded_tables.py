@@ -183,10 +183,17 @@ class CountedSteps:
     """Adds to the description of each step its number and the time left."""
 
     def __init__(
-        self, tell: OnStep, *, insights: bool, now: Callable[[], float] = time.monotonic
+        self,
+        tell: OnStep,
+        *,
+        insights: bool,
+        what_if: bool = False,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tell = tell
         self._shares = _FACTS | (_INSIGHTS if insights else {})
+        if not what_if:
+            self._shares.pop("what_if", None)
         self._now = now
         self._began_s = now()
 

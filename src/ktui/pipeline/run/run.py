@@ -36,6 +36,7 @@ from ktui.pipeline.lake.tables import (
     RUN_EVENTS,
     RUNS,
     SAMPLES,
+    WHAT_IF,
 )
 from ktui.pipeline.run.recorded_tables import (
     CountedSteps,
@@ -60,7 +61,7 @@ class PipelineRequest(msgspec.Struct, frozen=True):
     recordings: tuple[str, ...]
     lake: str
     choice: SegmentSelection = SegmentSelection()
-    asked: DerivedOptions | None = None  # None: no forecasts, what-if and insights
+    asked: DerivedOptions | None = None  # None: no forecasts and insights
 
 
 class PipelineOutcome(msgspec.Struct, frozen=True):
@@ -98,7 +99,9 @@ def read_segments(
 ) -> PipelineOutcome:
     """Read new segments, and recompute their clusters' tables; LakeLocked, or PipelineProblem."""
     files = lake_files(request.lake, spark)
-    tell = CountedSteps(tell, insights=request.asked is not None)
+    asked = request.asked
+    what_if = asked is not None and asked.what_if is not None
+    tell = CountedSteps(tell, insights=asked is not None, what_if=what_if)
     with (
         spark_errors_as_problems(),
         files.locked() if isinstance(files, LocalFiles) else nullcontext(),
@@ -124,16 +127,16 @@ def read_segments(
             new_rows = NewRows(news, decoded.rows, damaged=decoded.quarantined, sessions=sessions)
             written = _write(version, rows, new_rows, tell, stack)
             read = (*before.segments, *new)
-            _replay(version, sessions, written, read, request.asked, tell)
+            _replay(version, sessions, written, read, asked, tell)
         clusters = tuple(sorted(version.clusters))
-        if request.asked is not None:
+        if asked is not None:
             known = before.tables.get(INTAKES.name, {})
-            _write_simulated(version, written, known, request.asked, tell)
+            _write_simulated(version, written, known, asked, tell)
         taken = _taken(new, settled, decoded)
         after = version.commit(taken) if taken or version.clusters else before
         if after is before:
             version.unstage()  # rows of segments that are not selected
-        insights = None if request.asked is None else _write_insights(spark, files, after)
+        insights = None if asked is None else _write_insights(spark, files, after)
     return PipelineOutcome(
         found=len(found.files),
         read=len(decoded.read),
@@ -282,7 +285,8 @@ def _write_simulated(
     tell: OnStep,
 ) -> None:
     new = version.clusters
-    version.clusters = frozenset(known) - new if asked.anew else frozenset()
+    anew = asked.what_if is not None and asked.what_if.anew
+    version.clusters = frozenset(known) - new if anew else frozenset()
     if not new | version.clusters:
         return
     folds = None if version.clusters else written.folds  # those folded have none of other clusters
@@ -291,6 +295,7 @@ def _write_simulated(
         of_others, of_new = version.table(table), written.tables.get(table.name)
         sources[table.name] = of_others if of_new is None else of_others.unionByName(of_new)
     version.clusters |= new
+    sources[WHAT_IF.name] = version.table(WHAT_IF)
     for table, rows in simulated_tables(sources, asked, folds):
         tell(table.name)
         version.write(table, rows)

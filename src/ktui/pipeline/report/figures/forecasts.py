@@ -7,8 +7,14 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ktui.insights import SIMULATE
 from ktui.pacing.limits import NUMBERS, limit_text
-from ktui.pipeline.lake.records import ForecastRecord, ReportFacts, WhatIf, by_key
+from ktui.pipeline.lake.records import (
+    ForecastRecord,
+    ReportFacts,
+    WhatIf,
+    by_key,
+)
 from ktui.pipeline.report.figures import figure as fig
 from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -133,7 +139,6 @@ _DRIVEN_CAPTION = (
     f" In the column {_DRIVEN!r} the rates over time are replayed that the run's promises chose."
 )
 
-_SIMULATE = "ktui pipeline run"
 _NEXT = "To know more, record such a run, if only of a few partitions:"
 
 _SCALE = ((0, "#fdf3c4"), (0.5, "#b9d9c9"), (1, "#7aaed6"))
@@ -184,7 +189,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
             map(_row, tried),
         ),
         next_step="" if record is None else _NEXT,
-        commands=() if record is None else (f"ktui start PLAN {record}".rstrip(), _SIMULATE),
+        commands=() if record is None else (f"ktui start PLAN {record}".rstrip(), SIMULATE),
     )
 
 
@@ -192,9 +197,8 @@ def _why_missing(facts: ReportFacts) -> str:
     if not facts.runs:
         return "Left out: no other limits were played through, for no run was recorded."
     return (
-        "Left out: no other limits were played through. That takes the recorded start of a run,"
-        " and recorded copies from which to learn the cluster's rates. Record one more run, then"
-        " compute the insights: ktui pipeline run."
+        f"Left out: no other limits were played through. To do so: {SIMULATE}. That takes the"
+        " recorded start of a run, and recorded copies from which to learn the cluster's rates."
     )
 
 
