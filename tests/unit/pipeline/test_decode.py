@@ -371,12 +371,14 @@ STEPS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("insights", "of"), [(False, 12), (True, 16)])
+@pytest.mark.parametrize(
+    ("insights", "what_if", "of"), [(False, False, 12), (True, False, 15), (True, True, 16)]
+)
 def test_each_step_is_told_with_its_number_of_all_that_this_run_has(
-    *, insights: bool, of: int
+    *, insights: bool, what_if: bool, of: int
 ) -> None:
     told: list[str] = []
-    steps = CountedSteps(told.append, insights=insights, now=lambda: 0.0)
+    steps = CountedSteps(told.append, insights=insights, what_if=what_if, now=lambda: 0.0)
 
     for step in STEPS:
         steps(step)

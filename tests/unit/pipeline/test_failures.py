@@ -147,7 +147,7 @@ def rows(events: Sequence[AnyRunEvent]) -> list[dict[str, Any]]:
     return [
         {"cluster_id": "c", "run": "r", "run_id": "r@1", "entry": n, "t": n, "lot": 0,
          "event": encode(event).decode(), "done": False, "lasted_ms": None,
-         "by_ms": None, "rates": None}
+         "by_ms": None, "rates": None, "down": None}
         for n, event in enumerate(events, start=1)
     ]  # fmt: skip
 
