@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,72 @@ def test_no_figure_is_squeezed_by_its_legend(browser: Browser, report: Path, wid
         ".map((place) => [place.id, place._fullLayout._size.w, place._fullLayout._size.h])"
     )
     assert [each for each in sizes if each[1] < width * 0.45 or each[2] < 20] == []
+
+
+A4, LETTER = (703, 1032), (725, 964)
+"""What the margins of a sheet of paper leave, in pixels of a page: 96 to the inch."""
+
+
+@pytest.mark.parametrize("paper", [A4, LETTER], ids=["A4", "Letter"])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_figures_and_tables_are_printed_whole_from_any_width(
+    browser: Browser, tmp_path: Path, paper: tuple[int, int], width: int
+) -> None:
+    """The page has figures that are higher than a sheet of paper in the window."""
+    browser.show(_written(tmp_path, partitions=3000), width=width)
+
+    with browser.on_paper(paper[0]):
+        ends = "const end = (each) => each.getBoundingClientRect().right;"
+        drawn = browser.ask(
+            f"{ends} return [...document.querySelectorAll('.drawing')].map((place) => [place.id,"
+            f" Math.max(...[...place.querySelectorAll('.main-svg')].map(end)),"
+            f" place.closest('figure').getBoundingClientRect().height])"
+        )
+        table = browser.ask(f"{ends} return end(document.getElementById('moves-table'))")
+
+    assert len(drawn) == len(FIGURES)
+    assert [each for each in drawn if each[1] > paper[0] or each[2] > paper[1]] == []
+    assert table <= paper[0]
+
+
+def test_figures_are_printed_dark_on_white_and_fit_the_window_again_afterwards(
+    browser: Browser, report: Path
+) -> None:
+    look = (
+        "const place = document.getElementById('lanes-drawing');"
+        "return [place._fullLayout.font.color, place._fullLayout.width]"
+    )
+    browser.show(report, width=400, dark=True)
+    before = browser.ask(look)
+
+    with browser.on_paper(A4[0]):
+        printed = browser.ask(look)
+    browser.be(400, dark=True)
+    browser.wait_until(f"return JSON.stringify((() => {{ {look} }})()) === '{_json(before)}'")
+
+    assert printed[0] == "#24292f"
+    assert printed[1] > 600
+    assert before[0] == "#e6e9ee"
+    assert before[1] < 400
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def test_every_time_of_the_heat_map_can_be_read_in_a_narrow_window(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report, width=400)
+
+    texts = browser.ask(
+        "const place = document.getElementById('what-if-drawing');"
+        "const cell = place._fullLayout._size.w / place._fullLayout.xaxis.tickvals.length;"
+        "return [...place.querySelectorAll('.heatmap-label text')].map((text) =>"
+        " [parseFloat(getComputedStyle(text).fontSize), text.getBBox().width, cell])"
+    )
+    assert len(texts) == 16
+    assert [each for each in texts if each[0] < 11 or each[1] > each[2]] == []
 
 
 def test_no_bar_is_higher_than_its_lane(browser: Browser, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,12 +20,14 @@ from ktui.pipeline.lake.records import (
     PAUSE,
     THROTTLE,
     InFlightCounts,
+    LogEndRecord,
     Mark,
     PollRecord,
     ReportFacts,
+    Sample,
 )
+from ktui.pipeline.report.figures.counts import concurrency_figure
 from ktui.pipeline.report.figures.figure import Figure
-from ktui.pipeline.report.figures.lanes import concurrency_figure
 from ktui.pipeline.report.figures.overlay import MOST_SIGNS, events_figure, with_overlay
 from ktui.pipeline.report.figures.sizes import lag_figure
 from ktui.pipeline.report.lake import (
@@ -74,6 +78,61 @@ def test_no_line_of_any_figure_goes_across_a_gap_and_each_goes_on_after_it(figur
         assert [(a, b) for a, b in drawn_ if a < gap[1] and gap[0] < b] == []
         on_both_sides += any(b <= gap[0] for _, b in drawn_) and any(a >= gap[1] for a, _ in drawn_)
     assert on_both_sides
+
+
+@pytest.mark.parametrize("figure", ["lanes", "stalls", "states"])
+def test_nothing_is_drawn_of_any_state_in_a_gap_and_states_go_on_after_it(figure: str) -> None:
+    gap = (BEGAN + 4 * MINUTE, BEGAN + 5 * MINUTE + 10_000)
+    facts = msgspec.structs.replace(a_run(24), gaps=(gap,))
+
+    (found,) = (one for one in _overlaid(facts) if one.id == figure)
+
+    shown = [bar for trace in found.traces for bar in _extents(trace)]
+    assert [(a, b) for a, b in shown if a < gap[1] and gap[0] < b] == []
+    assert any(b == gap[0] for _, b in shown)
+    assert any(a == gap[1] for a, _ in shown)
+
+
+def _extents(trace: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Yield the times in which a trace of bars, or of a stacked count, shows anything."""
+    if trace["type"] == "bar":
+        for base, took in zip(trace["base"], trace["x"], strict=True):
+            yield base, base + took
+    elif "stackgroup" in trace:
+        points = [*zip(trace["x"], trace["y"], strict=True)]
+        yield from ((a, b) for (a, count), (b, _) in pairwise(points) if count)
+
+
+def _read_at(seconds: Iterable[int]) -> ReportFacts:
+    """Return facts of a run of which every poll was recorded, but one move was read only then."""
+    (move,) = (each for each in a_run(8).moves if each.partition == 7)
+    ends = (LogEndRecord(1, 1_000_000), LogEndRecord(4, 1_000))
+    samples = tuple(
+        Sample(
+            topic=move.topic, partition=7, topic_id="id", t=BEGAN + 1_000 * at, leader=1,
+            adding=(4,), ends=ends,
+        )
+        for at in seconds
+    )  # fmt: skip
+    return msgspec.structs.replace(a_run(8), slowest=samples, gaps=())
+
+
+@pytest.mark.parametrize("every_s", [2, 15, 25])
+def test_no_curve_bridges_seventy_seconds_without_a_reading_of_its_move(every_s: int) -> None:
+    before, after = range(0, 101, every_s), range(170, 301, every_s)
+
+    found = drawn(lag_figure(_read_at([*before, *after])))
+
+    points = [*zip(found.traces[0]["x"], found.traces[0]["y"], strict=True)]
+    pieces = [b - a for (a, n), (b, m) in pairwise(points) if None not in (n, m)]
+    assert set(pieces) == {1_000 * every_s}
+    assert len(pieces) == len(before) + len(after) - 2
+
+
+def test_a_curve_that_is_read_each_minute_is_one_line() -> None:
+    found = drawn(lag_figure(_read_at(range(0, 600, 60))))
+
+    assert None not in found.traces[0]["y"]
 
 
 def test_polls_in_which_nothing_moved_count_as_nothing_under_way() -> None:
@@ -268,7 +327,9 @@ def test_a_broker_is_down_from_the_first_poll_without_it_until_it_is_back() -> N
         (1, {(100, 105)}, []),
         (1, {(100, 130)}, [(100, 130)]),
         (15, {(90, 150)}, []),
+        (15, {(90, 165)}, [(90, 165)]),
         (15, {(90, 180)}, [(90, 180)]),
+        (30, {(90, 150)}, []),
     ],
 )
 def test_a_gap_is_much_longer_than_the_usual_time_between_two_polls(

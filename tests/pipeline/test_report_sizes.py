@@ -5,14 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.lake.records import MoveRecord, ReportFacts
+from ktui.pipeline.lake.records import BETWEEN, Interval, MoveRecord, ReportFacts
 from ktui.pipeline.report.figures.figure import Figure, Missing
+from ktui.pipeline.report.figures.lanes import moves_figure
 from ktui.pipeline.report.figures.sizes import (
     class_text,
     rate_spread_figure,
     size_class,
     sizes_figure,
 )
+from ktui.pipeline.report.load import with_waits
+from ktui.pipeline.report.page import moves_rows
 from support.pipeline.report_facts import BEGAN, drawn
 
 KB, MB = 1_000, 1_000_000
@@ -75,7 +78,7 @@ def test_the_line_is_the_median_pace_and_the_words_name_the_slowest_for_its_size
     for size, took in zip(line["x"], line["y"], strict=True):
         assert took == pytest.approx(size / (4 * MB))
     assert found.says == (
-        "The median pace of 3 moves was 4.0 MB/s, waits included. The slowest for its size was"
+        "The median pace of 3 moves was 4.0 MB/s, stalls included. The slowest for its size was"
         " orders-2: 29 MiB in 30 s."
     )
 
@@ -165,3 +168,39 @@ def test_a_line_of_very_many_rates_is_thinned_out_and_still_ends_at_all_of_them(
 
 def test_the_rates_of_moves_that_copied_nothing_are_no_figure() -> None:
     assert isinstance(rate_spread_figure(_facts(_move(0, MB))), Missing)
+
+
+_HELD_BACK = 20 * 60_000
+
+
+def test_the_slowest_and_the_longest_are_figured_without_the_wait_for_the_cut() -> None:
+    """Partition 0 copies for 10 s, then waits 20 minutes for its cut; 1 copies for a minute."""
+    held_back = _move(0, 100 * MB, 10.0 + _HELD_BACK / 1000, waited_ms=_HELD_BACK)
+    facts = _facts(held_back, _move(1, 100 * MB, 60.0))
+
+    sizes, lanes = drawn(sizes_figure(facts)), drawn(moves_figure(facts))
+
+    assert sizes.says.endswith("The slowest for its size was orders-1: 95 MiB in 1m.")
+    assert sizes.table.rows[0][-1] == "1m"
+    assert lanes.says == "2 partitions. The longest move was that of orders-1: 1m."
+    first, second = moves_rows(facts)
+    assert [cell.shown for cell in first[:1]] == ["orders-1"]
+    assert [cell.shown for cell in second[4:6]] == ["10 s", "20m"]
+
+
+def test_a_move_waits_while_its_run_holds_it_between_steps() -> None:
+    move = _move(0, 100 * MB, 100.0)
+    states = [("queued", -50, 0), ("catching up", 0, 10), (BETWEEN, 10, 70), ("in sync", 70, 80)]
+    later = [(BETWEEN, 80, 130), (BETWEEN, 500, 600)]  # over its end, and of another move
+    intervals = [
+        Interval(
+            topic="orders", partition=partition, state=state, began=BEGAN + 1000 * began,
+            ended=BEGAN + 1000 * ended,
+        )
+        for partition, spans in ((0, [*states, *later]), (1, [(BETWEEN, 0, 100)]))
+        for state, began, ended in spans
+    ]  # fmt: skip
+
+    (found,) = with_waits([move], intervals)
+
+    assert found.waited_ms == 60_000 + 20_000

@@ -16,8 +16,8 @@ from ktui.pipeline.ingest.normalize import SessionSpan, join_spans, touched_by, 
 from ktui.pipeline.lake.lake import versions_to_merge
 from ktui.pipeline.lake.records import Interval, MoveRecord, ReportFacts, Span
 from ktui.pipeline.lake.schema import Time, united
+from ktui.pipeline.report.figures.counts import ended_spans, peaks
 from ktui.pipeline.report.figures.figure import Counter, grid, held, outside
-from ktui.pipeline.report.figures.lanes import ended_spans, peaks
 from ktui.pipeline.report.lake import idle_spans
 from ktui.pipeline.report.load import bin_ms, binned
 from support.pipeline.report_lake import copying, dataset_of

@@ -47,6 +47,19 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
+    @contextmanager
+    def on_paper(self, width: int) -> Iterator[None]:
+        """Show the page as it is printed, between margins so far apart; then as it was."""
+        self.ask("window.dispatchEvent(new Event('beforeprint'))")
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        try:
+            yield
+        finally:
+            self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+            self.ask("window.dispatchEvent(new Event('afterprint'))")
+
     def ask(self, script: str, *arguments: object) -> Any:
         """Run a script in the page, and return its result."""
         return self._driver.execute_script(script, *arguments)

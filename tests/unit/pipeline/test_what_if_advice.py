@@ -105,7 +105,7 @@ def test_advice_compares_with_the_time_of_the_same_model_for_the_run_as_it_was_s
     assert told["recommended"]
     assert own["disturbed"] == (words,)
     assert f"instead of {own['predicted_s']:.0f} s" in told["reason"]
-    assert f"predicted for it as it was started (it took 10m, for {words})" in told["reason"]
+    assert f"predicted for it as it was started (it took 10m: {words})" in told["reason"]
 
 
 def test_the_advice_for_an_undisturbed_run_has_its_real_time_beside_the_predicted_one() -> None:

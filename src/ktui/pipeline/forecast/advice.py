@@ -170,7 +170,7 @@ def _as_started(own: SimulatedCell) -> str:
     its = f"{_shown(own)} predicted for it {how}"
     if own.actual_s is None:
         return its
-    why = f", for {' and '.join(own.disturbed)}" if own.disturbed else ""
+    why = f": {', '.join(own.disturbed)}" if own.disturbed else ""
     return f"{its} (it took {as_duration(own.actual_s)}{why})"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +21,22 @@ GAP_MS = 60_000  # samples further apart say nothing about the time between them
 MOST_CURVES = 8  # lines of a drawing that colours and dashes keep apart
 R = TypeVar("R")
 K = TypeVar("K")
+
+
+_LEAST_GAP_MS = 10_000
+_MISSED_POLLS = 5  # a gap is at least so many times the usual time between two readings
+
+
+def usual_ms(times: Iterable[Sequence[int]]) -> float:
+    """Return the median time between two readings, of one or several series of them."""
+    steps = [after - t for each in times for t, after in pairwise(each)]
+    return statistics.median(steps) if steps else 0
+
+
+def unread(times: Sequence[int], usual: float) -> list[Span]:
+    """Return the times without a reading: 10 s and five usual intervals, or a minute and two."""
+    least = max(_LEAST_GAP_MS, min(_MISSED_POLLS * usual, max(GAP_MS, 2 * usual)))
+    return [(t, after) for t, after in pairwise(times) if after - t > least]
 
 
 def by_key(rows: Iterable[R], key: Callable[[R], K]) -> dict[K, list[R]]:
@@ -109,11 +127,17 @@ class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
     rate_bytes_p50: float | None = None
     stalls: int = 0
     stalled_ms: int = 0
+    waited_ms: int = 0  # between its steps, such as for the cut; of its states, no column
 
 
 def length(move: MoveRecord, end: int) -> int:
-    """Return how long a move took, in milliseconds; an open move counts up to `end`."""
+    """Return the ms from a move's first step to its end; an open move counts up to `end`."""
     return max(0, (end if move.ended is None else move.ended) - move.began)
+
+
+def took(move: MoveRecord, end: int) -> int:
+    """Return how long a move's steps took, in ms: not the time in which the run held it back."""
+    return max(0, length(move, end) - move.waited_ms)
 
 
 class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
@@ -322,6 +346,7 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return max(1, ended - began - sum(to - since for since, to in self.idle))
 
 
+BETWEEN = "between steps"
 STALLED, IN_SYNC = "stalled", "in sync"
 STALLED_AFTER_MS = int(STALLED_AFTER_S * 1000)
 """Missing replicas that have not grown for so long stall their partition. A move is expected to end

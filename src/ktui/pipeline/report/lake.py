@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +36,8 @@ from ktui.pipeline.lake.records import (
     ReportFacts,
     RunRecord,
     Span,
+    unread,
+    usual_ms,
 )
 from ktui.recording.segments import open_recording_file
 
@@ -351,20 +351,13 @@ def run_marks(happened: Sequence[Happened], end: int, *, named: bool) -> list[Ma
     return marks
 
 
-_LEAST_GAP_MS = 10_000
-_MISSED_POLLS = 5  # a gap is at least so many times the usual time between two polls
-
-
 def recording_gaps(times: Sequence[int], span: Span) -> list[Span]:
-    """Return the times within a span, in ms, that no poll shows: at least 10 s and five polls."""
+    """Return the times within a span, in ms, that no poll shows; the whole span without any."""
     began, ended = span
     within = [t for t in times if began <= t <= ended]
     if not within:
         return [span] if began < ended else []
-    usual = statistics.median(after - t for t, after in pairwise(within)) if within[1:] else 0
-    least = max(_LEAST_GAP_MS, _MISSED_POLLS * usual)
-    known = [began, *within, ended]
-    return [(t, after) for t, after in pairwise(known) if after - t > least]
+    return unread([began, *within, ended], usual_ms([within]))
 
 
 def broker_marks(polls: Sequence[PollRecord], end: int) -> list[Mark]:

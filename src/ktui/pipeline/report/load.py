@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -13,6 +14,7 @@ from pyarrow.dataset import Dataset
 
 from ktui.execution.run import events
 from ktui.pipeline.lake.records import (
+    BETWEEN,
     FORECASTS_WITH_TRUTH,
     GAP_MS,
     MINUTE_MS,
@@ -38,6 +40,7 @@ from ktui.pipeline.lake.records import (
     cause_window,
     length,
     stalls,
+    took,
 )
 from ktui.pipeline.report.lake import (
     NEEDED,
@@ -240,12 +243,13 @@ def load_facts(tables: Tables, subject: Subject) -> ReportFacts:
     rates = records(tables, "rates", RateRecord, subject.where()) if subject.run else []
     noted = subject.where() & pc.field("kind").isin(NEEDED)
     happened = decoded(records(tables, "run_events", RunEventRecord, noted))
+    intervals = tuple(without_overlaps(seen))
     facts = ReportFacts(
         cluster_id=subject.cluster_id,
         runs=(subject.run,) if subject.run else tuple(sorted(runs, key=_begin)),
         of_run=subject.run is not None,
-        moves=tuple(moves),
-        intervals=tuple(without_overlaps(seen)),
+        moves=tuple(with_waits(moves, intervals)),
+        intervals=intervals,
         limits=tuple(_limits(happened)) if subject.run else (),
         rates=tuple(sorted(rates, key=lambda row: row.entry)),
         guesses=tuple(run_forecasts(tables, subject)),
@@ -318,6 +322,16 @@ def without_overlaps(intervals: Iterable[Interval]) -> Iterable[Interval]:
                 yield one
 
 
+def with_waits(moves: Iterable[MoveRecord], intervals: Iterable[Interval]) -> Iterable[MoveRecord]:
+    """Add to each move how long it was between steps."""
+    waits = by_key((one for one in intervals if one.state == BETWEEN), lambda one: one.key)
+    for move in moves:
+        ended = math.inf if move.ended is None else move.ended
+        own = (one for one in waits.get(move.key, ()) if move.began <= one.began < ended)
+        waited = sum(min(one.ended, ended) - one.began for one in own)
+        yield msgspec.structs.replace(move, waited_ms=int(waited))
+
+
 def _begin(run: RunRecord) -> tuple[bool, int, str]:
     return (run.began is None, run.began or 0, run.run_id)
 
@@ -342,10 +356,10 @@ def _slowest(
     facts: ReportFacts, tables: Tables, samples: pc.Expression, polls_ms: float
 ) -> Sequence[Sample]:
     end = facts.span[1]
-    longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.key))[:MOST_CURVES]
+    longest = sorted(facts.moves, key=lambda move: (-took(move, end), move.key))[:MOST_CURVES]
     if not longest:
         return []
-    every = max(1, int(length(longest[0], end) * polls_ms / _POINTS))
+    every = max(1, int(max(length(move, end) for move in longest) * polls_ms / _POINTS))
     seq = pc.field("seq")
     thin = seq - pc.divide(seq, every) * every == 0
     times = {move.key: (move.began, move.began + length(move, end)) for move in longest}

@@ -21,13 +21,13 @@ const STEPS_MS = [
   ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((m) => m * MINUTE_MS),
 ];
 
-function ticks(place, range) {
+function ticks(place, range, wide = place.clientWidth) {
   const cuts = (drawings[place.id.replace("-drawing", "")].layout.xaxis.rangebreaks ?? [])
     .map(({ bounds }) => bounds.map((end) => Date.parse(`${end.replace(" ", "T")}Z`)));
   if (!cuts.length) return {};
   const [from, to] = range;
   const shown = (t) => t - from - cuts.reduce((sum, [a, b]) => sum + Math.max(0, Math.min(t, b) - Math.max(from, a)), 0);
-  const width = Math.max(200, place.clientWidth - 120);
+  const width = Math.max(200, wide - 120);
   const step = STEPS_MS.find((each) => shown(to) / each <= width / 90) ?? STEPS_MS.at(-1);
   const starts = [from, ...cuts.map(([, end]) => end)];
   const ends = [...cuts.map(([begin]) => begin), to];
@@ -49,20 +49,37 @@ function ticks(place, range) {
   return { tickvals, ticktext };
 }
 
+// On paper, a figure fits between the margins of A4 and of Letter, however wide the window is.
+const PAPER = { width: 680, height: 840 };
+const NARROW_PX = 600;
+const root = document.documentElement;
+
 function draw() {
-  const style = getComputedStyle(document.documentElement);
+  const paper = root.classList.contains("paper");
+  const style = getComputedStyle(root);
   for (const [id, figure] of Object.entries(drawings)) {
     const place = placeOf(id);
     const { data, layout } = coloured(figure, style);
     if (figure.alongTime) {
       if (place._fullLayout) layout.xaxis.range = rangeOf(place);
-      Object.assign(layout.xaxis, ticks(place, layout.xaxis.range));
+      Object.assign(layout.xaxis, ticks(place, layout.xaxis.range, paper ? PAPER.width : undefined));
     }
-    // Where it is narrow, a legend takes a line for each of its names.
-    const names = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
-    if (place.clientWidth < 600 && names.length > 1) layout.height += 18 * names.length;
+    layout.autosize = !paper;
+    if (paper) {
+      Object.assign(layout, { width: PAPER.width, height: Math.min(layout.height, PAPER.height) });
+    } else if (place.clientWidth < NARROW_PX) narrow(data, layout);
     place.style.height = `${layout.height}px`;
     Plotly.react(place, data, layout, { responsive: true, displayModeBar: false, doubleClick: "reset" });
+  }
+}
+
+// Where it is narrow, a legend takes a line for each of its names, and a time in a cell two lines.
+function narrow(data, layout) {
+  const names = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
+  if (names.length > 1) layout.height += 18 * names.length;
+  for (const heat of data.filter((trace) => trace.type === "heatmap")) {
+    heat.text = heat.text.map((row) => row.map((cell) => cell.replace(/([dhm]) /, "$1<br>")));
+    layout.height += 10 * heat.y.length;
   }
 }
 
@@ -175,6 +192,12 @@ async function begin() {
   }
   draw();
   dark.addEventListener("change", draw);
+  for (const event of ["beforeprint", "afterprint"]) {
+    addEventListener(event, () => {
+      root.classList.toggle("paper", event === "beforeprint");
+      draw();
+    });
+  }
   for (const place of alongTime) {
     const all = rangeOf(place);
     place.addEventListener("keydown", (event) => move(place, all, event));

@@ -19,16 +19,11 @@ from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from ktui.cluster.text import clean, marked
-from ktui.pipeline.lake.records import MoveRecord, ReportFacts, RunRecord, Span, length
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts, RunRecord, Span, took
+from ktui.pipeline.report.figures.counts import concurrency_figure, states_figure
 from ktui.pipeline.report.figures.figure import Figure, Missing, as_time, brokers, partition_name
 from ktui.pipeline.report.figures.forecasts import eta_figure, what_if_figure
-from ktui.pipeline.report.figures.lanes import (
-    concurrency_figure,
-    moves_figure,
-    outcome,
-    stalls_figure,
-    states_figure,
-)
+from ktui.pipeline.report.figures.lanes import moves_figure, outcome, stalls_figure
 from ktui.pipeline.report.figures.overlay import events_figure, with_overlay
 from ktui.pipeline.report.figures.rates import brokers_figure, rates_figure
 from ktui.pipeline.report.figures.sizes import lag_figure, rate_spread_figure, sizes_figure
@@ -217,6 +212,7 @@ class TableColumn(msgspec.Struct, frozen=True):
 COLUMNS = (
     TableColumn("partition"), TableColumn("outcome"), TableColumn("batch", numbers=True),
     TableColumn("began (UTC)", numbers=True), TableColumn("took", numbers=True),
+    TableColumn("between steps", numbers=True),
     TableColumn("size copied", numbers=True), TableColumn("median rate", numbers=True),
     TableColumn("stalls", numbers=True), TableColumn("stalled for", numbers=True),
     TableColumn("steps", numbers=True), TableColumn("from"), TableColumn("to"), TableColumn("run"),
@@ -226,18 +222,19 @@ COLUMNS = (
 def moves_rows(facts: ReportFacts) -> Sequence[Sequence[TableCell]]:
     """Return the rows of the moves that took longest, the longest first."""
     end = facts.span[1]
-    longest = sorted(facts.moves, key=lambda move: (-length(move, end), move.began, move.key))
+    longest = sorted(facts.moves, key=lambda move: (-took(move, end), move.began, move.key))
     return [_row(move, end) for move in longest[:MOST]]
 
 
 def _row(move: MoveRecord, end: int) -> Sequence[TableCell]:
-    took = length(move, end)
+    lasted = took(move, end)
     return (
         TableCell(partition_name(move), partition_name(move)),
         TableCell(outcome(move), outcome(move)),
         _number(move.batch),
         TableCell(as_time(move.began), move.began),
-        TableCell(as_duration(took / 1000), took),
+        TableCell(as_duration(lasted / 1000), lasted),
+        TableCell(as_duration(move.waited_ms / 1000), move.waited_ms),
         TableCell(as_bytes(move.bytes), move.bytes),
         TableCell(as_rate(move.rate_bytes_p50), move.rate_bytes_p50),
         _number(move.stalls),

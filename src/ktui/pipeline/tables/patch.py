@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.lake import Marks, marked
-from ktui.pipeline.lake.records import GAP_MS
+from ktui.pipeline.lake.records import BETWEEN, GAP_MS
 from ktui.pipeline.lake.schema import Table, Time, united
 from ktui.pipeline.lake.sizing import (
     LARGE_BYTES,
@@ -45,7 +45,7 @@ from ktui.pipeline.tables.moves import (
     stalls_with_cause,
     states,
 )
-from ktui.pipeline.tables.runs import BETWEEN, ELECTING, QUEUED, batches, rates, run_folds, runs
+from ktui.pipeline.tables.runs import ELECTING, QUEUED, batches, rates, run_folds, runs
 
 PATCHED = (STATES, MOVES, SPANS, BROKERS_BY_MINUTE, INTAKES)  # the tables whose rows may be many
 _WAITS = (QUEUED, ELECTING, BETWEEN)

@@ -18,7 +18,7 @@ from ktui.execution.run import events
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR, ThrottleLedger
-from ktui.pipeline.lake.records import RateRecord
+from ktui.pipeline.lake.records import BETWEEN, RateRecord
 from ktui.pipeline.lake.schema import (
     TEXT,
     column,
@@ -111,7 +111,6 @@ def rate_chooser(ledger: ThrottleLedger) -> RateChooser | None:
 
 QUEUED = "queued"
 ELECTING = "electing"
-BETWEEN = "between steps"
 UNKNOWN = "unknown"  # the outcome of a partition whose plan was not recorded
 
 

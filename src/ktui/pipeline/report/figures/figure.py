@@ -51,7 +51,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str = ""  # set by `figure`, as is the title
     title: str = ""
-    says: str  # the drawing in words and figures; also for screen readers
+    says: str  # the drawing in words and figures, a line a paragraph; also for screen readers
     caption: str  # how to read the drawing, and the data that it leaves out
     traces: Sequence[JSON]
     layout: JSON
@@ -234,14 +234,14 @@ def grid(span: Span, cut: Sequence[Span] = ()) -> list[int]:
 
 def breaks(points: Iterable[tuple[int, V]], gaps: Sequence[Span]) -> list[tuple[int, V | None]]:
     """Replace what is within a gap by a point without a value, so that no line bridges it."""
-    known = [(t, value) for t, value in points if not any(a < t < b for a, b in gaps)]
-    if not known:
-        return []
-    first, last = known[0][0], known[-1][0]
-    holes: list[tuple[int, V | None]] = [
-        (began + 1, None) for began, ended in gaps if first <= began and ended <= last
-    ]
-    return sorted([*known, *holes], key=lambda point: point[0])
+    found: list[tuple[int, V | None]] = []
+    for t, value in points:
+        if any(a < t < b for a, b in gaps):
+            continue
+        if found and any(found[-1][0] <= a and b <= t for a, b in gaps):
+            found.append((found[-1][0] + 1, None))
+        found.append((t, value))
+    return found
 
 
 def outside(spans: Iterable[Span], cut: Sequence[Span]) -> Iterator[Span]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -14,6 +15,8 @@ from ktui.pipeline.lake.records import (
     ReportFacts,
     WhatIf,
     by_key,
+    unread,
+    usual_ms,
 )
 from ktui.pipeline.report.figures import figure as fig
 from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
@@ -42,7 +45,9 @@ def eta_figure(facts: ReportFacts) -> Figure | str:
     guesses = sorted(of[run_id], key=lambda guess: guess.t)
     top_s = _top_s(guesses)
     unit, unit_s = next((name, each_s) for name, each_s, from_s in _UNITS if top_s >= from_s)
-    points = fig.breaks(((guess.t, guess) for guess in fig.thinned(guesses)), facts.gaps)
+    times = [guess.t for guess in guesses]
+    gaps = (*facts.gaps, *unread(times, usual_ms([times])))
+    points = fig.breaks(((guess.t, guess) for guess in fig.thinned(guesses)), gaps)
     return Figure(
         says=_says(guesses),
         caption=(
@@ -130,7 +135,6 @@ def error(guesses: Sequence[ForecastRecord], of: _Of) -> float | None:
 
 _CELL_PX, _TOP_PX, _BOTTOM_PX = 30, 96, 12
 _FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
-_LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
 _WORDS = ("shape", "mode", "order")
 
 _DRIVEN = "as driven"
@@ -155,10 +159,11 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
         return _why_missing(facts)
     run_id = facts.what_ifs[-1].run_id
     tried = [one for one in facts.what_ifs if one.run_id == run_id]
-    throttles = sorted({_column(one) for one in tried}, key=_looseness)
     tried.sort(key=lambda one: _place(one.limits))
     names = _names(tried)
-    limits = list(dict.fromkeys(names.values()))
+    foretold = [one for one in tried if one.foretold]
+    throttles = sorted({_column(one) for one in foretold}, key=_looseness)
+    limits = list(dict.fromkeys(names[one.limits] for one in foretold))
     cells = {(names[one.limits], _column(one)): one for one in tried}
     record = next((one.record for one in tried if one.record is not None), None)
     several = len({one.run_id for one in facts.what_ifs}) > 1
@@ -166,9 +171,9 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
         says=_what_if_says(tried, names),
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
-            f" column. {_LETTERS}. ★ is recommended, ● is the run as it was started. An empty"
-            " cell goes beyond what was recorded: there is no prediction, and the table says what"
-            " to record."
+            f" column. {_letters(foretold)}. ★ is recommended, ● is the run as it was started. What"
+            " goes beyond the recordings has no prediction: its cell is empty, a row or column of"
+            " only such cells is left out, and the table says what to record."
             + (_DRIVEN_CAPTION if _DRIVEN in throttles else "")
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
@@ -200,6 +205,13 @@ def _why_missing(facts: ReportFacts) -> str:
         f"Left out: no other limits were played through. To do so: {SIMULATE}. That takes the"
         " recorded start of a run, and recorded copies from which to learn the cluster's rates."
     )
+
+
+def _letters(tried: Sequence[WhatIf]) -> str:
+    limits = [json.loads(one.limits) for one in tried]
+    named = {option for option, name in _FIELDS.items() if any(of.get(name) for of in limits)}
+    meanings = (f"{of.letter} {of.meaning}" for option, of in NUMBERS.items() if option in named)
+    return ", ".join(meanings) or "No limit is named"
 
 
 def limits_words(limits: str, *, in_full: bool = True) -> str:
@@ -274,7 +286,7 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         "hovertemplate": fig.SAYS,
         "hoverongaps": False,
         "colorscale": _SCALE,
-        "textfont": {"color": _ON_SCALE},
+        "textfont": {"color": _ON_SCALE, "size": 12},  # without a size, it shrinks with the cells
         "showscale": False,
         "xgap": 2,
         "ygap": 2,
@@ -319,19 +331,24 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
         if one.recommended:
             why = one.reason or as_duration(one.predicted_s)
             rate = "no throttle" if one.throttle == "none" else f"throttle {_rate(one.throttle)}"
-            words.append(f"Recommended is {names[one.limits]}, {rate}: {why}.")
+            words.append(f"Recommended is {names[one.limits]}, {rate}: {_parts(why)}.")
         if one.own and one.actual_s is not None:
-            why = f" ({'; '.join(one.disturbed)})" if one.disturbed else ""
+            why = f" ({', '.join(one.disturbed)})" if one.disturbed else ""
             predicted = f"as it was started, {as_duration(one.predicted_s)} are predicted for it"
             took = f"The run took {as_duration(one.actual_s)}{why}"
             words.append(f"{took}; {predicted}{_driven(one)}.")
     why_none = [one.reason for one in tried if one.reason is not None]
     if why_none and not any(one.recommended for one in tried):
-        words.append(f"None is recommended: {why_none[0]}.")
+        words.append(f"None is recommended: {_parts(why_none[0])}.")
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
         words.append(f"Predicted from other runs only, it is off by {abs(off[0]):.0%}.")
     shown = (one.assumed or () for one in tried if one.foretold)
     if assumed := dict.fromkeys(what for each in shown for what in each):
         words.append(f"Assumed, as no recording shows it: {'; '.join(assumed)}.")
-    return " ".join(words)
+    return "\n".join(words)
+
+
+def _parts(reason: str) -> str:
+    """Put each part of a reason on a line of its own, but what is in brackets."""
+    return re.sub(r"; (?![^()]*\))", ";\n", reason)

@@ -7,7 +7,16 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ktui.pipeline.lake.records import MoveRecord, Partition, ReportFacts, Sample, by_key, length
+from ktui.pipeline.lake.records import (
+    MoveRecord,
+    Partition,
+    ReportFacts,
+    Sample,
+    by_key,
+    took,
+    unread,
+    usual_ms,
+)
 from ktui.pipeline.report.figures import figure as fig
 from ktui.pipeline.report.figures.figure import JSON, Figure, as_time, figure
 from ktui.pipeline.report.figures.lanes import outcome
@@ -27,7 +36,7 @@ _SECONDS = (
 def sizes_figure(facts: ReportFacts) -> Figure | str:
     """Draw each move as a point: what it copied, and how long it took."""
     end = facts.span[1]
-    known = [move for move in facts.moves if move.bytes and length(move, end) > 0]
+    known = [move for move in facts.moves if move.bytes and took(move, end) > 0]
     if not known:
         return "Of no move is it known how much it copied."
     known.sort(key=lambda move: (move.bytes or 0, move.key, move.began))
@@ -39,9 +48,10 @@ def sizes_figure(facts: ReportFacts) -> Figure | str:
     return Figure(
         says=_says(known, end),
         caption=(
-            "One point a move: the bytes that its new replicas copied, and the time from its first"
-            " step to its end, with all waits in between. The line is the median pace; a point far"
-            " above it waited, stood still or was slowed down." + _left_out(facts, known, drawn)
+            "One point a move: the bytes that its new replicas copied, and the time that its steps"
+            " took, without the waits between them, such as for the cut. The line is the median"
+            " pace; a point far above it stood still or was slowed down."
+            + _left_out(facts, known, drawn)
         ),
         traces=[
             *(
@@ -65,7 +75,7 @@ def _points(place: int, name: str, moves: Sequence[MoveRecord], end: int) -> JSO
     marker = {"symbol": symbol, "color": f"var(--line-{colour})", "size": 9, "line": fig.OUTLINED}
     points = []
     for move in moves:
-        took_s = length(move, end) / 1000
+        took_s = took(move, end) / 1000
         much = f"{as_bytes(move.bytes)} in {as_duration(took_s)}, {outcome(move)}"
         says = fig.without_markup(f"{fig.short_partition_name(move)}: {much}")
         points.append((move.bytes, took_s, says))
@@ -73,7 +83,7 @@ def _points(place: int, name: str, moves: Sequence[MoveRecord], end: int) -> JSO
 
 
 def _pace(moves: Sequence[MoveRecord], end: int) -> float:
-    return statistics.median((move.bytes or 0) * 1000 / length(move, end) for move in moves)
+    return statistics.median((move.bytes or 0) * 1000 / took(move, end) for move in moves)
 
 
 def _pace_line(known: Sequence[MoveRecord], end: int, *, from_zero: bool) -> JSON:
@@ -85,14 +95,14 @@ def _pace_line(known: Sequence[MoveRecord], end: int, *, from_zero: bool) -> JSO
 
 def _layout(known: Sequence[MoveRecord], end: int) -> JSON:
     sizes = [float(move.bytes or 0) for move in known]
-    times = [length(move, end) / 1000 for move in known]
+    times = [took(move, end) / 1000 for move in known]
     x = fig.scale_axis("copied", sizes, _BYTES, lambda size: as_bytes(size).replace(".0 ", " "))
     y = fig.scale_axis("took", times, _SECONDS, as_duration)
     return fig.layout(x, y, hovermode="closest")
 
 
 def _row(name: str, moves: Sequence[MoveRecord], end: int) -> tuple[str, ...]:
-    times = [length(move, end) / 1000 for move in moves]
+    times = [took(move, end) / 1000 for move in moves]
     size = statistics.median(move.bytes or 0 for move in moves)
     median = as_duration(statistics.median(times))
     return (name, f"{len(moves):,}", as_bytes(size), median, as_duration(max(times)))
@@ -100,12 +110,11 @@ def _row(name: str, moves: Sequence[MoveRecord], end: int) -> tuple[str, ...]:
 
 def _says(known: Sequence[MoveRecord], end: int) -> str:
     pace = _pace(known, end)
-    slowest = max(known, key=lambda move: length(move, end) / (move.bytes or 1))
-    took = fig.lasted(length(slowest, end))
+    slowest = max(known, key=lambda move: took(move, end) / (move.bytes or 1))
     return (
-        f"The median pace of {as_count(len(known), 'move')} was {as_rate(pace)}, waits included."
+        f"The median pace of {as_count(len(known), 'move')} was {as_rate(pace)}, stalls included."
         f" The slowest for its size was {fig.partition_name(slowest)}: {as_bytes(slowest.bytes)} in"
-        f" {took}."
+        f" {fig.lasted(took(slowest, end))}."
     )
 
 
@@ -218,6 +227,8 @@ def lag_figure(facts: ReportFacts) -> Figure | str:
         if behind is not None:
             samples.setdefault(sample.key, sample)
             found[sample.key].append((sample.t, behind))
+    times = {key: [t for t, _ in points] for key, points in found.items()}
+    usual = usual_ms(times.values())
     curves = {key: fig.thinned(points) for key, points in found.items()}
     if not curves:
         return "No log end offset of a new replica was read."
@@ -226,12 +237,13 @@ def lag_figure(facts: ReportFacts) -> Figure | str:
         caption=(
             "Messages between the leader's log end offset and that of the new replica that is"
             " furthest behind. A flat stretch is a stall, a rising one falls behind what is"
-            f" produced. The {len(curves)} moves that took longest; a line has at most 400 points."
+            " produced. A line ends where nothing was read."
+            f" The {len(curves)} moves that took longest; a line has at most 400 points."
         ),
         traces=[
             fig.line(
                 fig.short_partition_name(samples[key]),
-                fig.breaks(points, facts.gaps),
+                fig.breaks(points, (*facts.gaps, *unread(times[key], usual))),
                 fig.line_look(place),
             )
             for place, (key, points) in enumerate(curves.items())
