@@ -456,7 +456,8 @@ def _contrast(one: _Colour, other: _Colour) -> float:
 
 def _colours(scheme: str) -> dict[str, str]:
     style = files("ktui.pipeline.report").joinpath("page.css").read_text(encoding="utf-8")
-    block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[("light", "dark").index(scheme)]
+    blocks = re.findall(r":root[^ ]* \{(.*?)\}", style, re.DOTALL)
+    block = blocks[("light", "dark").index(scheme)]
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6,8});", block))
 
 
