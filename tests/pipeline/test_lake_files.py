@@ -99,6 +99,17 @@ def test_folders_and_data_files_are_named_relative_to_the_lake(
     assert files.folders("samples") == []
 
 
+def test_the_files_of_one_folder_are_listed_and_removed_one_by_one(files: LakeFiles) -> None:
+    for name in ("log/1.json", "log/2.json", "log/below/3.json"):
+        files.replace(name, b"{}")
+
+    files.remove("log/1.json")
+    files.remove("log/1.json")
+
+    assert files.files("log") == ["2.json"]
+    assert files.files("missing") == []
+
+
 @pytest.mark.parametrize(
     ("place", "kind"),
     [("lake", LocalFiles), ("/data/a:b", LocalFiles), ("file:///data/lake", LocalFiles)],

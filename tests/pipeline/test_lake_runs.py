@@ -34,7 +34,7 @@ from support.recordings.drained_recordings import MB, drained
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*.parquet")}
+    return {str(path): path.read_bytes() for path in folder.rglob("part-*.parquet")}
 
 
 class Grown:
@@ -75,7 +75,7 @@ class Grown:
 
     def versions(self) -> set[str]:
         """Return the names of the versions of which there are samples."""
-        return {path.name for path in (self.lake / "samples").iterdir()}
+        return {path.name for path in (self.lake / "samples").glob("lake_version=*")}
 
     def _files(self) -> tuple[dict[str, bytes], bytes]:
         return contents(self.lake), (self.lake / NAME).read_bytes()

@@ -76,8 +76,12 @@ class Store(HadoopFiles):
         inside = (each.removeprefix(under) for each in self.objects if each.startswith(under))
         return sorted({each.split("/")[0] for each in inside if "/" in each})
 
+    def files(self, name: str) -> list[str]:
+        inside = (each.rpartition("/") for each in self.objects)
+        return sorted(file for folder, _, file in inside if folder == name)
+
     def remove(self, name: str) -> None:
-        for each in [each for each in self.objects if each.startswith(f"{name}/")]:
+        for each in [each for each in self.objects if f"{each}/".startswith(f"{name}/")]:
             del self.objects[each]
 
     def check(self, manifest: Manifest) -> None:
@@ -145,9 +149,17 @@ def test_a_run_removes_the_folders_of_dead_runs_but_of_none_that_may_be_writing(
     begun(store).commit([read("third")])
 
     left = [] if locks else folders[2:]  # the third version is this one, the fourth comes later
-    assert store.folders("samples") == left
+    assert store.folders("samples") == ["_delta_log", *left]
     assert store.folders(STAGING) == left
     assert NAME in store.objects
+
+
+def test_the_delta_log_of_a_table_has_the_versions_that_the_lake_has() -> None:
+    store = committed(Store(), 4)
+
+    assert store.files("moves/_delta_log") == [
+        f"{number:020}.{kind}" for number in (3, 4) for kind in ("checkpoint.parquet", "json")
+    ]
 
 
 class Overtaken(Store):
@@ -365,11 +377,13 @@ def test_a_named_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(
         assert "not a regular file" in refusal or "a FIFO, not a file" in refusal
 
 
-def test_a_link_that_would_redirect_the_next_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake" / "samples").symlink_to(tmp_path)
+@pytest.mark.parametrize("below", ["", "/README.md", "/_delta_log", "/_delta_log/5.json"])
+def test_a_link_that_would_redirect_the_next_version_is_refused(tmp_path: Path, below: str) -> None:
+    link = tmp_path / "lake" / f"samples{below}"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path)
 
-    with pytest.raises(PipelineProblem, match=r"samples: .* leaves the lake"):
+    with pytest.raises(PipelineProblem, match=rf"samples{below}: .* leaves the lake"):
         read_manifest(LocalFiles(tmp_path / "lake"))
 
 

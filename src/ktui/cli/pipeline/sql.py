@@ -115,7 +115,8 @@ def _print_tables(lake: DuckLake) -> None:
     quoted = lake.quoted_names()
     for each in TABLES:
         rows = sum(part.rows for part in lake.manifest.tables.get(each.name, {}).values())
-        click.echo(f"{each.name}  {'a view' if each in VIEWS else f'{rows:,} rows'}")
+        size = "a view" if each in VIEWS else f"{rows:,} rows"
+        click.echo(f"{each.name}  {size}  {each.about}")
         lines = [
             (
                 f'  "{field.name}"' if field.name in quoted else f"  {field.name}",

@@ -119,14 +119,20 @@ class LocalFiles:
 
     def replace(self, name: str, content: bytes, state: FileState | None = None) -> bool:  # noqa: ARG002 - locked
         """Replace a file atomically and durably: the content is synced before the rename."""
-        write_whole(self.path / name, content, mode=None)
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content, mode=None)
         return True
 
     def folders(self, name: str) -> list[str]:
+        return sorted(each.name for each in self._inside(name) if each.is_dir())
+
+    def files(self, name: str) -> list[str]:
+        return sorted(each.name for each in self._inside(name) if each.is_file())
+
+    def _inside(self, name: str) -> list[Path]:
         folder = self.path / name
-        if not folder.is_dir():
-            return []
-        return sorted(each.name for each in folder.iterdir() if each.is_dir())
+        return [*folder.iterdir()] if folder.is_dir() else []
 
     def data_files(self, folder: str) -> list[DataFile]:
         """List the Parquet files anywhere under a folder, once all of them are synced to disk."""
@@ -144,7 +150,12 @@ class LocalFiles:
         return footer_of(self.path / name)
 
     def remove(self, name: str) -> None:
-        shutil.rmtree(self.path / name, ignore_errors=True)
+        """Remove a file, or a folder with all that is in it."""
+        path = self.path / name
+        if path.is_file():
+            path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
     def check(self, manifest: Manifest) -> None:
         """Raise ValueError, which names it, if anything in a lake leads out of it."""
@@ -279,11 +290,14 @@ class HadoopFiles:
         files.rename(self._system.makeQualified(new), self._system.makeQualified(old), over)
 
     def folders(self, name: str) -> list[str]:
+        return sorted(each.getPath().getName() for each in self._inside(name) if each.isDirectory())
+
+    def files(self, name: str) -> list[str]:
+        return sorted(each.getPath().getName() for each in self._inside(name) if each.isFile())
+
+    def _inside(self, name: str) -> list[Any]:
         path = self._at(name)
-        if not self._system.exists(path):
-            return []
-        listed = self._system.listStatus(path)
-        return sorted(each.getPath().getName() for each in listed if each.isDirectory())
+        return [*self._system.listStatus(path)] if self._system.exists(path) else []
 
     def data_files(self, folder: str) -> list[DataFile]:
         root = f"{self.qualified}/"

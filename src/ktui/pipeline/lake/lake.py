@@ -36,6 +36,7 @@ from ktui.pipeline.lake.manifest import (
     SegmentRead,
     TablePart,
 )
+from ktui.pipeline.lake.readers import write_for_readers
 from ktui.pipeline.lake.records import FORECASTS_WITH_TRUTH
 from ktui.pipeline.lake.schema import Table, check_nulls, fit_to_table, require_columns
 from ktui.pipeline.lake.sizing import (
@@ -292,6 +293,7 @@ class NewVersion:
             self.unstage()
             raise self._overtaken()
         replace_in_version(self._files, new, views.NAME, views.views_sql(new, self._files.uri))
+        write_for_readers(self._files, self._before, new)
         self._tidy(new.folders | self._before.folders)
         return new
 

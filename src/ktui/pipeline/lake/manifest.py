@@ -25,6 +25,8 @@ class SparkFailed(PipelineProblem):
 SCHEMA_VERSION = 2  # until version 1, each part was in one folder, which the manifest named too
 NAME = "ktui-lake.json"
 _ABOVE = ("", ".", "..")
+_WRITTEN = ("*", "*/*", "*/_delta_log/*")
+"""The entries of a lake, of its tables, and of their Delta logs, which follow links if written."""
 _FOLDERS = 3  # a file is in a folder of its table, version and cluster, or below that
 _FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
@@ -156,9 +158,9 @@ def check_files(lake: Path, manifest: Manifest) -> None:
     are the folders of tables, which are written, and those in the manifest, which are read.
     """
     root = Path(os.path.realpath(lake))
-    inside = sorted(each for each in lake.iterdir() if each.is_symlink()) if lake.is_dir() else []
-    for link in inside:
-        _check_link(link, root, link.name)
+    for pattern in _WRITTEN:
+        for link in sorted(each for each in lake.glob(pattern) if each.is_symlink()):
+            _check_link(link, root, str(link.relative_to(lake)))
     for place, part in manifest.entries():
         for folder in (lake / name for name in part.folders):
             _check_link(folder, root, f"{place}.files")

@@ -52,6 +52,7 @@ class Table(msgspec.Struct, frozen=True):
     """A table of the lake."""
 
     name: str
+    about: str  # a sentence; the columns' comments have units
     schema: T.StructType
     dated_by: str | None = None
     """The time, ms, whose day is `date`: a folder, and the order of rows, for readers of spans."""
@@ -71,9 +72,9 @@ def struct_of(*columns: T.StructField) -> T.StructType:
     return T.StructType(list(columns))
 
 
-def table(name: str, *columns: T.StructField, dated_by: str | None = None) -> Table:
-    """Describe a table by its columns."""
-    return Table(name, struct_of(*columns), dated_by)
+def table(name: str, about: str, *columns: T.StructField, dated_by: str | None = None) -> Table:
+    """Describe a table by a sentence and its columns."""
+    return Table(name, about, struct_of(*columns), dated_by)
 
 
 def array_of(*columns: T.StructField) -> T.ArrayType:

@@ -41,16 +41,17 @@ _FORECAST = (
 
 FORECASTS = table(
     "forecasts",
+    "Internal: the forecasts of each session, shadowed ones too; caught_up has the truth.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("seq", LONG, "the poll's line number in its session"),
     column("since", LONG, "of a partition: seq of the first one for the same copy", null=True),
     *_FORECAST,
 )
-"""Internal: the forecasts of each session, shadowed ones too; CAUGHT_UP has the truth."""
 
 CAUGHT_UP = table(
     "caught_up",
+    "Internal: the copies that have caught up, for which there are forecasts.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("topic", TEXT),
@@ -58,10 +59,10 @@ CAUGHT_UP = table(
     column("since", LONG, "as in the forecasts for this copy"),
     column("ended_t", LONG, "when it had caught up, ms since 1970 in UTC, normalised"),
 )
-"""Internal: the copies that have caught up, for which there are forecasts."""
 
 REPLAYS = table(
     "replays",
+    "Internal: how far sessions were replayed that may go on.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("seq", LONG, "the last line that was replayed"),
@@ -69,21 +70,21 @@ REPLAYS = table(
     column("format", TEXT, "of the state"),
     column("state", BinaryType(), "after that line, as the pipeline goes on from it"),
 )
-"""Internal: how far sessions were replayed that may go on."""
 
 ETA_BACKTEST = table(
     "eta_backtest",
+    "A forecast every five seconds for each run and partition that reached its end.",
     column("cluster_id", TEXT),
     *_FORECAST,
     column("at", MOMENT, "t as a timestamp"),
     column("truth_s", DOUBLE, "the time that was really left, s"),
 )
-"""One row every five seconds for each run and partition that reached its end: a view."""
 
 VIEWS = (ETA_BACKTEST,)  # The tables that readers compute from others. They have no files.
 
 ETA_ERRORS = table(
     "eta_errors",
+    "Internal: the forecasts whose truth is known, counted by error.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("scope", TEXT, "run or partition"),
@@ -93,17 +94,17 @@ ETA_ERRORS = table(
     column("error_class", INT, "error within 1% of 1.02^error_class of the truth", null=True),
     column("count", LONG),
 )
-"""Internal: the forecasts whose truth is known, counted by error."""
 
 INSIGHTS = table(
     "insights",
+    "One row for each cluster: what insights.json has of it.",
     column("cluster_id", TEXT),
     column("insights", TEXT, "JSON: an element of `clusters` in docs/insights.md"),
 )
-"""One row for each cluster; insights.json is assembled from these."""
 
 WHAT_IF = table(
     "what_if",
+    "One row for each run and each set of limits that it was simulated with.",
     column("cluster_id", TEXT),
     column("run", TEXT),
     column("run_id", TEXT),
@@ -171,6 +172,7 @@ _RUN = (
 
 STATES = table(
     "states",
+    "One row for each interval in which a partition was in one state.",
     *KEY,
     *_RUN,
     column("state", TEXT),
@@ -184,6 +186,7 @@ STATES = table(
 )
 MOVES = table(
     "moves",
+    "One row for each move of a partition, by a run or by others.",
     *KEY,
     *_RUN,
     column("began", MOMENT),
@@ -221,6 +224,7 @@ MOVES = table(
 )
 BATCHES = table(
     "batches",
+    "One row for each decision of a run that began steps.",
     column("cluster_id", TEXT),
     column("run", TEXT),
     column("run_id", TEXT),
@@ -236,6 +240,7 @@ BATCHES = table(
 )
 RUNS = table(
     "runs",
+    "One row for each run.",
     column("cluster_id", TEXT),
     column("run", TEXT),
     column("run_id", TEXT),
@@ -262,6 +267,7 @@ BROKER_RATES = array_of(column("broker", INT), column("bytes_s", LONG, "B/s", nu
 
 RATES = table(
     "rates",
+    "One row for each event of a run that sets its rates, or confirms them.",
     column("cluster_id", TEXT),
     column("run", TEXT),
     column("run_id", TEXT),
@@ -281,10 +287,10 @@ RATES = table(
     column("ends_at", MOMENT, "of rate_chosen: the end expected then", null=True),
     column("late", BOOLEAN, "of rate_chosen: whether that is after by", null=True),
 )
-"""One row for each event of a run that sets its rates, or confirms them."""
 
 BROKERS_BY_MINUTE = table(
     "brokers",
+    "One row for each broker and minute in which something was copied or throttled.",
     column("cluster_id", TEXT),
     column("broker", INT),
     column("minute", MOMENT, "the start of the minute"),
@@ -295,10 +301,10 @@ BROKERS_BY_MINUTE = table(
     column("follower_throttle", LONG, "the highest seen, B/s", null=True),
     column("adding", LONG, "the most partitions that added a replica there at once"),
 )
-"""One row for each broker and minute in which something was copied or throttled."""
 
 SPANS = table(
     "spans",
+    "Internal: the listings of partitions and the moves of runs that new rows may change.",
     *KEY,
     column("run_id", TEXT, "null of a listing", null=True),
     column("began_t", LONG, _MS),
@@ -324,12 +330,10 @@ SPANS = table(
         null=True,
     ),
 )
-"""Internal: the listings of partitions, and what runs did with them, by which a version finds moves
-that new rows may change.
-"""
 
 INTAKES = table(
     "intakes",
+    "Internal: what a broker received in a minute, by replicas at once and throttle.",
     column("cluster_id", TEXT),
     column("broker", INT),
     column("minute", MOMENT, "the start of the minute"),
@@ -339,7 +343,6 @@ INTAKES = table(
     column("ms", LONG, "between readings, ms"),
     column("bytes", LONG, "B copied to it in that time"),
 )
-"""Internal: one row for each broker, minute, number of replicas that grew at once, and throttle."""
 
 _WHERE = (
     column("segment", TEXT, "first 16 hex digits of the SHA-256 of the segment it was read from"),
@@ -354,6 +357,7 @@ _WHEN = (
 
 LINES = table(
     "lines",
+    "Internal: every readable copy of every line; others follow from these and samples.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("seq", LONG),
@@ -375,10 +379,10 @@ LINES = table(
     column("event", TEXT, "of a run's event: JSON", null=True),
     column("reason", TEXT, "of a lost poll", null=True),
 )
-"""Internal: every readable copy of every line. Other tables are made from this one and SAMPLES."""
 
 SESSIONS = table(
     "sessions",
+    "Internal: the sessions, by which a version finds the lines that decide on new ones.",
     column("cluster_id", TEXT),
     column("session", TEXT),
     column("first_ms", LONG, "the recorder's monotonic clock at its earliest line, ms"),
@@ -388,20 +392,20 @@ SESSIONS = table(
     column("run_ids", TEXTS, "the runs whose events it has"),
     column("versions", TEXTS, "the folders of the table lines with lines of it"),
 )
-"""Internal: the sessions, by which a version finds the lines that decide about new ones."""
 
 QUARANTINE = table(
     "quarantine",
+    "One row for each line that could not be read, or does not fit those before it.",
     column("cluster_id", TEXT, '"unknown" before a head that could be read'),
     column("file", TEXT, "the segment's path when it was read"),
     *_WHERE,
     column("reason", TEXT),
     column("text", TEXT, "the start of the line, at most 200 characters"),
 )
-"""Lines that could not be read, or do not fit the lines before them."""
 
 SAMPLES = table(
     "samples",
+    "One row for each poll and partition seen in it.",
     column("cluster_id", TEXT),
     column("date", DAY, "of t, UTC"),
     *_WHEN,
@@ -449,6 +453,7 @@ SAMPLES = table(
 )
 POLLS = table(
     "polls",
+    "One row for each poll.",
     column("cluster_id", TEXT),
     column("date", DAY, "of t, UTC"),
     *_WHEN,
@@ -463,6 +468,7 @@ POLLS = table(
 )
 RUN_EVENTS = table(
     "run_events",
+    "One row for each event of a run's journal.",
     column("cluster_id", TEXT),
     column("date", DAY, "of t, UTC"),
     column("run", TEXT),

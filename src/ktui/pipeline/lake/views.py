@@ -47,7 +47,7 @@ def views_sql(manifest: Manifest, uri: str) -> bytes:
     text = (
         f"-- Version {manifest.version} of a ktui lake, for DuckDB: duckdb -init {NAME}\n"
         "-- `ktui pipeline run` replaces this file with each version.\n"
-        f"SET TimeZone = 'UTC';\n{create_views(manifest, parquet_files(_folder(uri)))}"
+        f"SET TimeZone = 'UTC';\n{create_views(manifest, parquet_files(folder_of(uri)))}"
     )
     return text.encode(errors="surrogateescape")
 
@@ -101,8 +101,8 @@ def type_name(kind: T.DataType) -> str:
             return _TYPES[type(kind)]
 
 
-def _folder(uri: str) -> str:
-    """Return a lake's folder as DuckDB names it: it knows S3 by one scheme, Hadoop by three."""
+def folder_of(uri: str) -> str:
+    """Return a lake's folder as others than Hadoop name it, which has three schemes for S3."""
     return re.sub(r"^s3[an]://", "s3://", uri.removeprefix("file://"))
 
 
@@ -122,7 +122,8 @@ def _view(table: Table, manifest: Manifest, source: Source) -> str:
         if "comment" in each.metadata
     )
     select = f"SELECT {columns} FROM (\n  SELECT {typed} WHERE false{rows}\n)"  # noqa: S608 - quoted
-    return f"\nCREATE OR REPLACE VIEW {named} AS {select};\n{comments}"
+    about = f"COMMENT ON VIEW {named} IS {text(table.about)};\n"
+    return f"\nCREATE OR REPLACE VIEW {named} AS {select};\n{about}{comments}"
 
 
 def _by_version(table: Table, manifest: Manifest) -> Iterable[list[str]]:

@@ -136,6 +136,8 @@ _ALWAYS = {
     # PySpark would note the caller of each column function, slowly, for tracebacks nobody sees
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
+    # by default times have a form without zone, and without least and greatest values in footers
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Spark takes a file's size for that of its rows, which are some forty times as large here: a
     # join would broadcast three million of them, and run out of memory
     "spark.sql.sources.fileCompressionFactor": "40",
