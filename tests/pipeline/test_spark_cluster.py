@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -234,6 +235,26 @@ def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
     assert f"ktui: {standalone.url} has provided no executor for 2 s" in done.stderr
     assert "none has the 64g" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_executors_that_cannot_start_are_named_with_their_reason(
+    standalone: SparkCluster, recorded: Path, tmp_path: Path
+) -> None:
+    asked = {
+        "spark.executor.extraJavaOptions": "-javaagent:/nowhere.jar",
+        "spark.ktui.executorWait": "15m",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
+    }
+    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+
+    done = _ended(_ktui(*words), standalone.environment | _settings(asked))
+
+    assert done.returncode == 1
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("ktui: "))
+    start = f"ktui: {standalone.url} starts executors, but they end at once: "
+    executor = r"app-\S+/\d+ on 127\.0\.0\.1: Command exited with code 1\. "
+    log = r"The reason is in the worker's work/app-\S+/stderr"
+    assert re.fullmatch(re.escape(start) + executor + log, said)
 
 
 @pytest.mark.soak

@@ -28,7 +28,7 @@ from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.lake.manifest import SparkFailed
 from ktui.pipeline.lake.sizing import is_local
-from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals
+from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals, following_alone
 from ktui.pipeline.run.run import (
     PipelineOutcome,
     PipelineRequest,
@@ -127,7 +127,7 @@ def spark_for(
             with line.following(spark.sparkContext), ExitStack() as stack:
                 if not is_local(spark.sparkContext):
                     stack.enter_context(shipped(spark.sparkContext))
-                    stack.enter_context(executor_wait_limited(spark.sparkContext))
+                    stack.enter_context(executor_wait_limited(spark.sparkContext, log))
                 yield spark, line
         finally:
             with suppress(Py4JError, OSError):  # its JVM may be what has died
@@ -210,10 +210,10 @@ def command(  # noqa: PLR0913 - an option each
     derived = read_derived_options(derived_values)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)
     share = None if derived_values["keep_insights"] else state.path
+    state.make(state.path)
     if follow:
         _follow(request, every_s, master, state, share)
         return
-    state.make(state.path)
     here = listed_here(places)
     check_recorded(request, here)
     with (
@@ -242,7 +242,10 @@ def _follow(
     state: StateDir,
     share: Path | None,
 ) -> None:
-    with spark_for(master, state, "pipeline-follow.log") as (spark, line):
+    with (
+        following_alone(request),
+        spark_for(master, state, "pipeline-follow.log") as (spark, line),
+    ):
         check_executors(spark.sparkContext, request.recordings, request.lake, line.tell)
         printer = FollowPrinter(line, request, every_s, share)
         follower = Follower(spark, request, every_s, printer)

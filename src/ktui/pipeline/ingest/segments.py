@@ -193,10 +193,17 @@ def segments_in_batch(rows: DataFrame) -> Found:
     return Found(tuple(usable), tuple(problems), 0)
 
 
-def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
-    """Check that places are folders, in which segments can arrive; PipelineProblem if not."""
+def check_folders(spark: SparkSession | None, places: Iterable[str]) -> None:
+    """Check that places are folders, in which segments can arrive; PipelineProblem if not.
+
+    Without Spark, places at URIs are not looked at.
+    """
     for place in places:
-        at = local_path(place) or HadoopFiles(place, spark)
+        at: Path | HadoopFiles | None = local_path(place)
+        if at is None:
+            if spark is None:
+                continue
+            at = HadoopFiles(place, spark)
         if not at.exists():
             raise PipelineProblem(f"{place}: no such folder")
         if at.is_file():

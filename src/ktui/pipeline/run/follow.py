@@ -28,7 +28,7 @@ from ktui.insights import publish_insights
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path, locked_alone
+from ktui.pipeline.lake.files import lake_files, local_path, locked_alone
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.lake.manifest import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
@@ -58,7 +58,6 @@ class Follower:
         self._every_s = every_s
         self._report = report
         self._files = lake_files(request.lake, spark)
-        self._places = sorted({str(local_path(each) or each) for each in request.recordings})
         self._over = False
         self._failure: Exception | None = None
         """The error of a batch: Spark would report it with the tracebacks of two languages."""
@@ -72,13 +71,12 @@ class Follower:
         """Bring the lake up to date, and keep it up to date until `end` is called."""
         with spark_errors_as_problems():
             segments.check_folders(self._spark, self._request.recordings)
-            with self._alone():
-                try:
-                    self._catch_up()
-                    self._keep_up()
-                except (_Dropped, SparkFailed, PySparkException, Py4JError, *CONNECTION_LOST):
-                    if not self._over:
-                        raise
+            try:
+                self._catch_up()
+                self._keep_up()
+            except (_Dropped, SparkFailed, PySparkException, Py4JError, *CONNECTION_LOST):
+                if not self._over:
+                    raise
 
     def _catch_up(self) -> None:
         """Read the existing segments in another thread, as this one has to watch for the end."""
@@ -114,7 +112,7 @@ class Follower:
             raise SparkFailed(self._bad_checkpoint(error)) from error
 
     def _started(self) -> StreamingQuery:
-        stream = segments.stream(self._spark, self._places).writeStream
+        stream = segments.stream(self._spark, _places(self._request)).writeStream
         stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
         every_ms = max(1, math.ceil(self._every_s * 1000))
         return stream.trigger(processingTime=f"{every_ms} milliseconds").start()
@@ -182,13 +180,8 @@ class Follower:
                 self._report.problem(problem)
 
     @property
-    def _name(self) -> str:
-        named = "\n".join((str(_LAYOUT), *self._places))
-        return sha256(named.encode()).hexdigest()[:16]
-
-    @property
     def _checkpoint(self) -> str:
-        return f"{self._files.uri}/{FOLLOWING}/{self._name}"
+        return f"{self._files.uri}/{FOLLOWING}/{_name(self._request)}"
 
     def _bad_checkpoint(self, error: Exception) -> str:
         return (
@@ -197,15 +190,31 @@ class Follower:
             "read twice, as the lake knows what it has"
         )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not isinstance(self._files, LocalFiles):
-            yield
-            return
-        path, places = self._files.path, ", ".join(self._request.recordings)
-        busy = PipelineProblem(f"{path}: another follower already reads {places} into this lake")
-        with locked_alone(path / FOLLOWING / f"{self._name}.lock", busy):
-            yield
+
+@contextmanager
+def following_alone(request: PipelineRequest) -> Iterator[None]:
+    """Within the block, be the only follower of these folders into a lake on this machine.
+
+    Raises PipelineProblem if there is another one, or if a place on this machine is no folder.
+    """
+    segments.check_folders(None, request.recordings)
+    path = local_path(request.lake)
+    if path is None:
+        yield
+        return
+    places = ", ".join(request.recordings)
+    busy = PipelineProblem(f"{path}: another follower already reads {places} into this lake")
+    with locked_alone(path / FOLLOWING / f"{_name(request)}.lock", busy):
+        yield
+
+
+def _places(request: PipelineRequest) -> list[str]:
+    return sorted({str(local_path(each) or each) for each in request.recordings})
+
+
+def _name(request: PipelineRequest) -> str:
+    named = "\n".join((str(_LAYOUT), *_places(request)))
+    return sha256(named.encode()).hexdigest()[:16]
 
 
 class _Dropped(Exception):

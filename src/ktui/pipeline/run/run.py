@@ -328,8 +328,14 @@ def nothing_recorded(request: PipelineRequest, found: segment_files.Found) -> st
 
 
 def check_recorded(request: PipelineRequest, here: Collection[ListedFile] | None) -> None:
-    """Raise PipelineProblem without a lake or recordings, as far as this machine shows."""
+    """Raise PipelineProblem without a lake or recordings, as far as this machine shows.
+
+    Raises LakeLocked where another run is writing the lake.
+    """
     lake = local_path(request.lake)
+    if lake is not None and lake.is_dir():
+        with LocalFiles(lake).locked():
+            pass
     if lake is None or (lake / LAKE).exists():
         return
     for place in request.recordings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import socket
 import threading
@@ -215,14 +216,22 @@ WAIT = "spark.ktui.executorWait"
 """A setting in Spark's configuration: how long work may wait while there is no executor at all."""
 USUAL_WAIT = "2m"
 _EVERY_S = 0.5
+_ENDS = 4  # so many executors that end in a row, with none alive, will not start any more
+_BEGUN = re.compile(r"Executor added: (\S+) on \S+ \((\S+):\d+\)")
+_ENDED = re.compile(
+    r"Executor updated: (\S+) is now (?:EXITED|FAILED|LOST) \((.*)\)$", re.MULTILINE
+)
+_TOLD_BY = "org.apache.spark.deploy.client.StandaloneAppClient$ClientEndpoint"
+"""The logger that tells the ends of a standalone master's executors, even if they never joined."""
 _PROBES = 32  # the tasks that probe executors: more than the first executor alone can run
 
 
 @contextmanager
-def executor_wait_limited(context: SparkContext) -> Iterator[None]:
+def executor_wait_limited(context: SparkContext, log: Path | None) -> Iterator[None]:
     """Within the block, cancel Spark's jobs once they have had no executor for too long.
 
-    Spark itself waits for ever. Raises SparkFailed then, PipelineProblem if `WAIT` is no duration.
+    So it does once several executors in a row have ended, as far as Spark's log is here. Spark
+    itself waits for ever. Raises SparkFailed then, PipelineProblem if `WAIT` is no duration.
     """
     text = context.getConf().get(WAIT, USUAL_WAIT) or USUAL_WAIT
     try:
@@ -230,11 +239,13 @@ def executor_wait_limited(context: SparkContext) -> Iterator[None]:
     except ValueError as error:
         raise PipelineProblem(f"{WAIT}: {error}") from None
     over, gave_up = threading.Event(), threading.Event()
+    ends = _Ends(context, log)
 
     def watch() -> None:
         with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
             for alone_s in _without_executors(context, over):
-                if alone_s > wait_s:
+                ends.read(anew=not alone_s)
+                if alone_s > wait_s or len(ends.found) >= _ENDS:
                     gave_up.set()
                     context.cancelAllJobs()
 
@@ -244,7 +255,7 @@ def executor_wait_limited(context: SparkContext) -> Iterator[None]:
         yield
     except SparkFailed:
         if gave_up.is_set():
-            raise SparkFailed(_no_executor(context, wait_s)) from None
+            raise SparkFailed(_no_executor(context, wait_s, ends)) from None
         raise
     finally:
         over.set()
@@ -264,7 +275,43 @@ def _without_executors(context: SparkContext, over: threading.Event) -> Iterator
         yield now - since
 
 
-def _no_executor(context: SparkContext, wait_s: float) -> str:
+class _Ends:
+    """Reads from Spark's log which executors of a standalone master have ended, and why."""
+
+    def __init__(self, context: SparkContext, log: Path | None) -> None:
+        self.found: list[tuple[str, str]] = []  # their names, and why they ended
+        self._hosts: dict[str, str] = {}
+        self._log = log if str(context.master).startswith(STANDALONE) else None
+        self._read = 0
+        if self._log is not None:
+            java: Any = context._jvm  # noqa: SLF001 - the log says it at a level that is off
+            log4j = java.org.apache.logging.log4j
+            log4j.core.config.Configurator.setLevel(_TOLD_BY, log4j.Level.INFO)
+
+    def read(self, *, anew: bool) -> None:
+        """Add those that have ended since the last call; `anew` forgets those before."""
+        if self._log is None:
+            return
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            whole = file.read().rpartition(b"\n")[0]
+        self._read += len(whole)
+        text = whole.decode(errors="replace")
+        self._hosts |= dict(_BEGUN.findall(text))
+        ended = _ENDED.findall(text)
+        self.found = ended if anew else [*self.found, *ended]
+
+    def last(self) -> str:
+        """Return the name of the last one that has ended, with its host and the reason."""
+        name, why = self.found[-1]
+        host = self._hosts.get(name)
+        place = "" if host is None else f" on {host}"
+        return f"{name}{place}: {why}. The reason is in the worker's work/{name}/stderr"
+
+
+def _no_executor(context: SparkContext, wait_s: float, ends: _Ends) -> str:
+    if ends.found:
+        return f"{context.master} starts executors, but they end at once: {ends.last()}"
     memory = context.getConf().get("spark.executor.memory", "1g")
     return (
         f"{context.master} has provided no executor for {as_duration(wait_s)}. Its workers are "

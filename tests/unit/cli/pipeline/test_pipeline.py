@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.pipeline.sql import findings_text
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.run.follow import following_alone
+from ktui.pipeline.run.run import PipelineRequest
 from ktui.pipeline.sql import Findings
 from support.cli.call_ktui import call_ktui
 
@@ -87,6 +90,51 @@ def test_where_nothing_is_recorded_no_java_is_started_to_say_so(tmp_path: Path) 
     assert "/new: nothing is recorded. ktui start records its run" in run.stderr
     assert "/lake: no lake. Make one from recordings: ktui pipeline run --lake" in check.stderr
     assert missing.stderr == f"ktui: {tmp_path}/no: no such file or folder\n"
+
+
+def test_a_lake_that_another_run_writes_is_named_before_java_is_started(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (tmp_path / "000000.jsonl.gz").touch()
+
+    with LocalFiles(lake).locked():
+        run = call_ktui("pipeline", "run", "--state-dir", str(tmp_path), PATH="", JAVA_HOME="")
+
+    assert run.returncode == 1
+    assert run.stderr == f"ktui: {lake}: another run is writing this lake; wait for it\n"
+
+
+def test_a_second_follower_of_the_same_recordings_is_refused_before_java_is_started(
+    tmp_path: Path,
+) -> None:
+    words = ("pipeline", "run", "--follow", "--state-dir", str(tmp_path))
+
+    with following_alone(PipelineRequest((str(tmp_path),), str(tmp_path / "lake"))):
+        run = call_ktui(*words, PATH="", JAVA_HOME="")
+
+    assert run.returncode == 1
+    lake = tmp_path / "lake"
+    assert run.stderr == (
+        f"ktui: {lake}: another follower already reads {tmp_path} into this lake\n"
+    )
+
+
+def test_a_place_to_follow_that_is_no_folder_is_refused_before_java_is_started(
+    tmp_path: Path,
+) -> None:
+    follow = ("pipeline", "run", "--follow", "--state-dir", str(tmp_path), "--recordings")
+
+    missing = call_ktui(*follow, str(tmp_path / "no"), PATH="", JAVA_HOME="")
+
+    assert missing.stderr == f"ktui: {tmp_path}/no: no such folder\n"
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_state_directory_that_is_new_can_be_followed(tmp_path: Path) -> None:
+    new = ("--state-dir", str(tmp_path / "new"))
+
+    run = call_ktui("pipeline", "run", "--follow", *new, PATH="", JAVA_HOME="")
+
+    assert "The pipeline needs Java 17, and no java was found" in run.stderr
 
 
 def test_the_pipeline_without_java_explains_that_it_needs_java(tmp_path: Path) -> None:
