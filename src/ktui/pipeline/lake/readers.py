@@ -64,8 +64,13 @@ _CHECKPOINT = pa.schema(
     }
 )
 _PROTOCOL = {
-    # a feature that no other program has: they read the table, and refuse to write it
-    "protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["ktui"]}
+    "protocol": {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        # Spark reads no table with columns that are never null unless the first is named; the
+        # second no other program has, so they read the table and refuse to write it
+        "writerFeatures": ["invariants", "ktui"],
+    }
 }
 
 

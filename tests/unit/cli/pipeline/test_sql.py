@@ -131,7 +131,7 @@ def test_the_tables_are_listed_with_their_columns_as_a_query_has_to_write_them(l
     listed = asked(lake, "--tables").stdout
 
     assert listed == asked(lake).stdout
-    assert "moves  25 rows" in listed
+    assert "moves  25 rows  One row for each move of a partition" in listed
     assert "eta_backtest  a view" in listed
     assert re.search(r'^  "at" +TIMESTAMP WITH TIME ZONE +t as a timestamp$', listed, re.MULTILINE)
     assert re.search(r"^  bytes +BIGINT +copied, by sizes on disk", listed, re.MULTILINE)
