@@ -47,6 +47,7 @@ class GrownLake:
         for name in self.old.tables:
             shutil.rmtree(self.lake / name / "_delta_log")
             (self.lake / name / "README.md").unlink()
+        (self.lake / "README.md").unlink()
         self.second = self._grown(from_s=60.0)
         self.third = self._grown(from_s=120.0)
 

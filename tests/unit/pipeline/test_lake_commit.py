@@ -162,6 +162,16 @@ def test_the_delta_log_of_a_table_has_the_versions_that_the_lake_has() -> None:
     ]
 
 
+def test_the_lines_in_the_readmes_follow_a_lake_that_was_moved() -> None:
+    store = committed(Store(), 1)
+    assert b"'s3://bucket/lake/moves'" in store.objects["moves/README.md"]
+
+    store.uri = "s3a://bucket/other"
+    begun(store).commit([read("more")])
+
+    assert b"'s3://bucket/other/moves'" in store.objects["moves/README.md"]
+
+
 class Overtaken(Store):
     """An object store in which another run writes its version and insights right before ours."""
 

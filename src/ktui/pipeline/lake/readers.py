@@ -80,10 +80,14 @@ def write_for_readers(files: LakeFiles, before: Manifest, after: Manifest) -> No
     Readers have the version before until its log entries are there; then these stay for one more
     version, as the version's files do.
     """
-    for table in (each for each in views.TABLES if each not in VIEWS):
+    tables = [each for each in views.TABLES if each not in VIEWS]
+    for table in tables:
         _write_log(files, table, before, after)
-        files.replace(f"{table.name}/{README}", _readme(files.uri, table))
-    files.replace(README, _lake_readme(files.uri))
+    of_lake = _lake_readme(files.uri)
+    if files.read(README) != of_lake:  # written last: if it is as it should be, so are all others
+        for table in tables:
+            files.replace(f"{table.name}/{README}", _readme(files.uri, table))
+        files.replace(README, of_lake)
 
 
 def _write_log(files: LakeFiles, table: Table, before: Manifest, after: Manifest) -> None:
@@ -164,7 +168,7 @@ version, each in a program of its own:
 {_lines(uri, folder, table)}
 {table.about}
 
-ktui writes these files, and replaces this one with each version. Other programs must only read.
+Only ktui writes into this folder. Other programs must only read.
 """
     return text.encode(errors="surrogateescape")
 
