@@ -23,6 +23,7 @@ from ktui.cli.pipeline.group import LakeSegments, lake_in, read_lake
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
+from ktui.cluster.settings import names_by_scope
 from ktui.cluster.text import clean
 from ktui.execution import RunProblem
 from ktui.execution.host.catalog import is_over
@@ -360,6 +361,8 @@ class ClusterRecording(RecordingSource):
         writing = asyncio.to_thread(self._record_with_runs, observation)
         self._writing = asyncio.ensure_future(writing)
         await asyncio.shield(self._writing)
+        # Settings are read every 30 s; by then a throttle may have come and gone.
+        self.settings_changed(*names_by_scope(self.runs.changed))
 
     def _record_with_runs(self, observation: Observation) -> None:
         before = self.recorder.path

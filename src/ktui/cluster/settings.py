@@ -96,6 +96,13 @@ def group_by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, l
     return grouped
 
 
+def names_by_scope(resources: Iterable[ConfigResource]) -> tuple[set[str], set[int]]:
+    """Return the topics and the brokers among some resources."""
+    found = set(resources)
+    topics = {each.name for each in found if each.scope is ConfigScope.TOPIC}
+    return topics, {int(each.name) for each in found if each.scope is ConfigScope.BROKER}
+
+
 CONFIGS_EVERY_S = 30.0
 FIRST_RETRY_S = 1.0  # doubled with each failure in a row, up to CONFIGS_EVERY_S
 

@@ -10,13 +10,21 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
+from ktui.cluster.ports import ConfigResource
 from ktui.durable import write_whole
 from ktui.execution import RunProblem
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import RunFollower
 from ktui.execution.journal.tables import format_time
-from ktui.execution.run.events import JournalEntry, Recording, Started, encode
+from ktui.execution.run.events import (
+    Configured,
+    JournalEntry,
+    Recording,
+    SettingChanged,
+    Started,
+    encode,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import Unreadable, read_input
@@ -59,6 +67,8 @@ class LiveRunsRecording:
         self._cluster_id = ""
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
         self.problem: str | None = None  # why events of runs were not readable in the last poll
+        self.changed: frozenset[ConfigResource] = frozenset()
+        """The settings that runs have changed, or found changed, since the last but one poll."""
 
     @property
     def going_on(self) -> bool:
@@ -105,6 +115,9 @@ class LiveRunsRecording:
         new = [(recording, self._refreshed(it)) for it, recording in self._followed.values()]
         for name in self._followed.keys() - live:
             self._forget(name)
+        written = (entry.event for _, entries in new for entry in entries)
+        about = Configured | SettingChanged
+        self.changed = frozenset(each.resource for each in written if isinstance(each, about))
         return new
 
     def _live(self) -> set[str]:

@@ -18,12 +18,11 @@ from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
     ConfigResource,
-    ConfigScope,
     Setting,
     Verdict,
     WriteResult,
 )
-from ktui.cluster.settings import ALL, SettingKey, parse_throttled_list
+from ktui.cluster.settings import ALL, SettingKey, names_by_scope, parse_throttled_list
 from ktui.execution.run import events
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, outcomes
@@ -174,7 +173,7 @@ class SettingsWriter:
         self._record([events.Configure(changes=tuple(known), puts_back=puts_back)])
         results = await self._sent(known, until_s - self._clock.monotonic())
         self._record([_answer(resource, result) for resource, result in results.items()])
-        self._refresh_settings(results)
+        self._source.settings_changed(*names_by_scope(results))
         self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
         await self._learn(known, results)
 
@@ -224,13 +223,6 @@ class SettingsWriter:
                 self._forget(resource)
         appending = [c for c in changes if c.resource in refused and c.op is ConfigOp.APPEND]
         await self.read_lists([(change.resource, change.key) for change in appending])
-
-    def _refresh_settings(self, changed: Iterable[ConfigResource]) -> None:
-        by_scope: dict[ConfigScope, list[str]] = {scope: [] for scope in ConfigScope}
-        for resource in changed:
-            by_scope[resource.scope].append(resource.name)
-        brokers = [int(name) for name in by_scope[ConfigScope.BROKER]]
-        self._source.settings_changed(by_scope[ConfigScope.TOPIC], brokers)
 
     def _rest(self, resources: Iterable[ConfigResource]) -> None:
         now_s = self._clock.monotonic()

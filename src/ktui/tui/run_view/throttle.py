@@ -16,6 +16,7 @@ from ktui.cluster.settings import (
     LEADER_REPLICAS,
     REPLICAS,
     broker_resource,
+    names_by_scope,
     parse_throttled_list,
 )
 from ktui.execution.run.events import Configure, Configured, JournalEntry, ThrottleChanged
@@ -236,8 +237,7 @@ class ThrottleNews:
 
     def changed(self) -> tuple[set[str], set[int]]:
         changed, self._changed = self._changed, set()
-        topics = {r.name for r in changed if r.scope is ConfigScope.TOPIC}
-        return topics, {int(r.name) for r in changed if r.scope is ConfigScope.BROKER}
+        return names_by_scope(changed)
 
     def _asked(self, entry: JournalEntry, asked: Configure) -> None:
         for change in asked.changes:

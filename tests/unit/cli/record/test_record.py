@@ -18,10 +18,12 @@ from ktui.cli.record import RecordedJson, RecordingEnd, RecordLoop, StopConditio
 from ktui.cli.record_prune import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.ports import ConfigOp, Verdict
 from ktui.execution.host.kept import LiveRunsRecording
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import EngineLeft
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Configured, EngineLeft
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.recording.segments import AnyLine, End, LostPollLine, PollLine, RunLine
@@ -29,11 +31,12 @@ from ktui.recording.stored import Retention
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import ScheduledEvent
 from support.cli.call_ktui import NamedCluster
 from support.cli.shell import owned_run
-from support.journals.journals import read
-from support.recordings.recordings import Recording, files_in, read_into_lake
-from support.simulated.moving_clusters import a_cluster
+from support.journals.journals import planned, read, started
+from support.recordings.recordings import Recording, files_in, read_into_lake, seen_in
+from support.simulated.moving_clusters import a_cluster, throttle
 
 COPY_S = 5
 """Seconds that the move takes."""
@@ -245,6 +248,37 @@ async def test_each_session_of_a_recording_has_the_whole_story_of_a_run(tmp_path
         lines = [each.line for each in read_lines(session.files[0]) if isinstance(each, GoodLine)]
         entries = [line.entry for line in lines if isinstance(line, RunLine)]
         assert entries == list(range(1, len(entries) + 1)) != []
+
+
+async def test_a_throttle_that_a_run_had_for_seconds_is_recorded_while_it_was_there(
+    tmp_path: Path,
+) -> None:
+    """Settings are read every 30 s, and again two polls after a run's event of a change."""
+    cluster = a_cluster(moving=["orders-0"], messages=60_000)
+    recorded_cluster = RecordedCluster(tmp_path, cluster)
+    change = throttle("follower", 4, 4_000_000)
+    (at_rate,) = change.changes
+    no_rate = replace(at_rate, op=ConfigOp.DELETE, value=None)
+    cluster.schedule(ScheduledEvent(5.0, change))
+    cluster.schedule(ScheduledEvent(12.0, layout.AlterConfigs((no_rate,))))
+    run = recorded_cluster.state.create_run("drain")
+    journal = Journal.create(run.journal, cluster.clock)
+    journal.append([started(1, cluster.spec.name), planned(1)])
+    configured = Configured(resource=at_rate.resource, verdict=Verdict.ACCEPTED)
+
+    def tell(recorded: RecordedJson) -> None:
+        if recorded.looks in (6, 13):  # the polls of the seconds 5 and 12
+            journal.append([configured])
+
+    recorded_cluster.tell = tell  # type: ignore[method-assign]  # a test's own
+    with own_run(run), journal:
+        await recorded_cluster.record(seconds=20.0)
+
+    assert [
+        round(seen.monotonic_s)
+        for seen in seen_in(recorded_cluster.folder)
+        if seen.broker_configs[4].follower_throttle_rate is not None
+    ] == list(range(7, 14))
 
 
 @pytest.mark.parametrize(
