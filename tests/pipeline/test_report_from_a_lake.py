@@ -36,7 +36,7 @@ from ktui.pipeline.report.lake import (
     trace_provenance,
 )
 from ktui.pipeline.report.load import load_facts, without_overlaps
-from ktui.pipeline.report.page import FIGURES, figures_json, page, summary
+from ktui.pipeline.report.page import COLUMNS, FIGURES, figures_json, moves_rows, page, summary
 from support.pipeline.report_facts import BEGAN, MINUTE, a_provenance, a_run
 from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
@@ -520,6 +520,20 @@ def test_every_figure_is_available_as_a_table_without_javascript(facts: ReportFa
     assert text.count("<details>\n<summary>The same as a table") == len(FIGURES)
     assert "<noscript>" in text
     assert "<td>orders-7</td><td>stalled</td><td>2026-05-04 13:03:40</td><td>2m</td>" in text
+
+
+def test_the_table_of_moves_tells_no_stall_from_a_move_that_no_poll_saw(
+    facts: ReportFacts,
+) -> None:
+    seen, unseen = facts.moves[:2]
+    assert (seen.stalls, seen.stalled_ms) == (0, 0)
+    unseen = msgspec.structs.replace(unseen, stalls=None, stalled_ms=None)
+
+    rows = moves_rows(msgspec.structs.replace(facts, moves=(seen, unseen)))
+
+    place = [column.name for column in COLUMNS].index("stalls")
+    shown = sorted([cell.shown for cell in row[place : place + 2]] for row in rows)
+    assert shown == [["0", "0 s"], ["not seen", "not seen"]]
 
 
 def test_a_report_needs_no_java_and_reads_only_the_requested_rows(

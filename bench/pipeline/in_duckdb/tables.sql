@@ -105,11 +105,12 @@ SELECT cluster_id, topic, topic_id, partition, run, run_id,
     limits, original, target, coalesce(added, []) AS added, messages::BIGINT AS messages,
     bytes::BIGINT AS bytes, messages_s[1] AS rate_messages_p10, messages_s[2] AS rate_messages_p50,
     messages_s[3] AS rate_messages_p90, bytes_s[1] AS rate_bytes_p10, bytes_s[2] AS rate_bytes_p50,
-    bytes_s[3] AS rate_bytes_p90, coalesce(stalls, 0) AS stalls,
-    coalesce(stalled_ms, 0)::BIGINT AS stalled_ms,
-    coalesce(catching_up_ms, 0)::BIGINT AS catching_up_ms,
-    coalesce(in_sync_ms, 0)::BIGINT AS in_sync_ms, coalesce(adding_ms, 0)::BIGINT AS adding_ms,
-    throttle_min, throttle_max, coalesce(looks, 0)::BIGINT AS looks
+    bytes_s[3] AS rate_bytes_p90,
+    CASE WHEN looks > 0 THEN coalesce(stalls, 0) END AS stalls,
+    CASE WHEN looks > 0 THEN coalesce(stalled_ms, 0)::BIGINT END AS stalled_ms,
+    CASE WHEN looks > 0 THEN coalesce(catching_up_ms, 0)::BIGINT END AS catching_up_ms,
+    CASE WHEN looks > 0 THEN coalesce(in_sync_ms, 0)::BIGINT END AS in_sync_ms,
+    CASE WHEN looks > 0 THEN coalesce(adding_ms, 0)::BIGINT END AS adding_ms, throttle_min, throttle_max, coalesce(looks, 0)::BIGINT AS looks
 FROM whole;
 
 CREATE TABLE brokers AS

@@ -150,7 +150,7 @@ def _intervals(move: MoveRecord) -> Iterable[Interval]:
     assert move.ended is not None
     copied = move.began + 100_000
     parts = [("queued", BEGAN, move.began), ("adding", move.began, move.began + 5_000)]
-    in_sync = max(copied + move.stalled_ms, move.ended - 27_000)
+    in_sync = max(copied + (move.stalled_ms or 0), move.ended - 27_000)
     if move.stalls:
         parts.append(("catching up", move.began + 5_000, copied))
         parts.append(("stalled", copied, in_sync))
@@ -168,7 +168,7 @@ def _intervals(move: MoveRecord) -> Iterable[Interval]:
 def _samples(move: MoveRecord) -> Iterable[Sample]:
     assert move.ended is not None
     for t in range(move.began, move.ended, 2_000):
-        stood = move.stalls > 0 and t >= move.began + 100_000
+        stood = bool(move.stalls) and t >= move.began + 100_000
         share = min(1.0, (t - move.began) / (move.ended - move.began))
         yield Sample(
             topic=move.topic, partition=move.partition, topic_id="id", t=t, leader=1,

@@ -76,19 +76,21 @@ def measures(listings: list[Listing]) -> dict[str, Any]:
         "bytes": total(_bytes(listing, b) for listing in listings for b in listing.added),
         **{f"rate_messages_p{p}": _percentile(messages, p / 100) for p in (10, 50, 90)},
         **{f"rate_bytes_p{p}": _percentile(sizes, p / 100) for p in (10, 50, 90)},
-        "stalls": sum(i.state == "stalled" for each in listings for i in each.intervals),
-        "stalled_ms": _milliseconds(listings, "stalled"),
-        "catching_up_ms": _milliseconds(listings, "catching up"),
-        "in_sync_ms": _milliseconds(listings, "in sync"),
-        "adding_ms": _milliseconds(listings, "adding"),
+        **_spent(listings),
         "throttle_min": min(throttles, default=None),
         "throttle_max": max(throttles, default=None),
         "looks": sum(len(listing.samples) for listing in listings),
     }
 
 
-def _milliseconds(listings: list[Listing], state: str) -> int:
-    return sum(listing.milliseconds(state) for listing in listings)
+def _spent(listings: list[Listing]) -> dict[str, int | None]:
+    """Return the stalls and the times in each state; None if no poll saw the move."""
+    spent: dict[str, int | None] = {
+        f"{state.replace(' ', '_')}_ms": sum(each.milliseconds(state) for each in listings)
+        for state in ("stalled", "catching up", "in sync", "adding")
+    }
+    spent["stalls"] = sum(i.state == "stalled" for each in listings for i in each.intervals)
+    return spent if listings else dict.fromkeys(spent)
 
 
 def total(figures: Iterable[int | None]) -> int | None:

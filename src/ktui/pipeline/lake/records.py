@@ -125,8 +125,8 @@ class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
     target: tuple[int, ...] | None = None
     bytes: int | None = None
     rate_bytes_p50: float | None = None
-    stalls: int = 0
-    stalled_ms: int = 0
+    stalls: int | None = None  # None, as the next, where no poll saw it
+    stalled_ms: int | None = None
     waited_ms: int = 0  # between its steps, such as for the cut; of its states, no column
 
 

@@ -209,6 +209,7 @@ class TableColumn(msgspec.Struct, frozen=True):
     numbers: bool = False
 
 
+NOT_SEEN = "not seen"
 COLUMNS = (
     TableColumn("partition"), TableColumn("outcome"), TableColumn("batch", numbers=True),
     TableColumn("began (UTC)", numbers=True), TableColumn("took", numbers=True),
@@ -237,12 +238,20 @@ def _row(move: MoveRecord, end: int) -> Sequence[TableCell]:
         TableCell(as_duration(move.waited_ms / 1000), move.waited_ms),
         TableCell(as_bytes(move.bytes), move.bytes),
         TableCell(as_rate(move.rate_bytes_p50), move.rate_bytes_p50),
-        _number(move.stalls),
-        TableCell(as_duration(move.stalled_ms / 1000), move.stalled_ms),
+        *_stood_still(move),
         _number(move.steps),
         TableCell(brokers(move.original), brokers(move.original)),
         TableCell(brokers(move.target), brokers(move.target)),
         TableCell(move.run or UNKNOWN, move.run),
+    )
+
+
+def _stood_still(move: MoveRecord) -> Sequence[TableCell]:
+    if move.stalls is None or move.stalled_ms is None:
+        return (TableCell(NOT_SEEN, None),) * 2
+    return (
+        _number(move.stalls),
+        TableCell(as_duration(move.stalled_ms / 1000), move.stalled_ms),
     )
 
 

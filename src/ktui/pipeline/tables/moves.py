@@ -135,7 +135,7 @@ def _figures() -> list[Column]:
         F.sum("bytes").alias("bytes"),
         F.min("throttle_min").alias("throttle_min"),
         F.max("throttle_max").alias("throttle_max"),
-        F.count_if(F.col("state") == STALLED).alias("stalls"),
+        F.when(_is_seen(), F.count_if(F.col("state") == STALLED)).alias("stalls"),
         *(_spent(state) for state in (STALLED, CATCHING_UP, IN_SYNC, ADDING)),
         *(
             F.percentile(f"{what}_s", share).alias(f"rate_{what}_p{percent}")
@@ -147,7 +147,12 @@ def _figures() -> list[Column]:
 
 def _spent(state: str) -> Column:
     length = F.sum(F.when(F.col("state") == state, F.col("ms")))
-    return F.coalesce(length, F.lit(0)).alias(f"{state.replace(' ', '_')}_ms")
+    known = F.when(_is_seen(), F.coalesce(length, F.lit(0)))
+    return known.alias(f"{state.replace(' ', '_')}_ms")
+
+
+def _is_seen() -> Column:
+    return F.sum("looks").isNotNull()
 
 
 def _null(kind: str) -> Column:
