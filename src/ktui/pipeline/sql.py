@@ -231,6 +231,16 @@ CLOCK_STEP_MS = 1_000
 """Between two lines, such a change of the wall clock against the monotonic one counts as a step."""
 
 
+class PollGap(msgspec.Struct, frozen=True):
+    """A time of over a minute in which a session has no answered poll. Times are normalised, ms."""
+
+    cluster_id: str
+    session: str
+    began_t: int
+    ended_t: int
+    polls_of_others: int  # in that time, by the other sessions of the cluster
+
+
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a check. Times are in ms."""
 
@@ -247,8 +257,9 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: Mapping[str, int]
     looks: int
     lost_polls: int  # polls that failed as a whole
-    gaps: int  # spans of over a minute in a session without a poll
+    gaps: int  # spans of over a minute in a session without an answered poll
     longest_gap_ms: int
+    longest_gaps: tuple[PollGap, ...]  # at most `MOST_GAPS`, the longest first
     clock_steps: int  # steps of recorders' wall clocks; normalised times have none
     largest_clock_step_ms: int
     shadowed_polls: int  # polls at times that a better session saw
@@ -321,12 +332,29 @@ FROM (
 ) AS steps WHERE step >= {CLOCK_STEP_MS}
 """  # noqa: S608 - a number
 
+MOST_GAPS = 20
 _GAPS = f"""
-SELECT count(*) AS gaps, coalesce(max(gap), 0) AS longest_gap_ms
+WITH gaps AS (
+  SELECT * FROM (
+    SELECT cluster_id, session, t AS ended_t,
+      lag(t) OVER (PARTITION BY cluster_id, session ORDER BY t) AS began_t
+    FROM polls
+  ) AS pairs WHERE ended_t - began_t > {GAP_MS}
+)
+"""  # noqa: S608 - a number
+_COUNTED_GAPS = """
+SELECT count(*) AS gaps, coalesce(max(ended_t - began_t), 0) AS longest_gap_ms FROM gaps
+"""
+_LONGEST_GAPS = f"""
+SELECT gaps.cluster_id, gaps.session, began_t, ended_t, count(others.t) AS polls_of_others
 FROM (
-  SELECT ms - lag(ms) OVER (PARTITION BY cluster_id, session ORDER BY seq) AS gap
-  FROM counted WHERE kind IN ('look', 'lost')
-) AS gaps WHERE gap > {GAP_MS}
+  SELECT * FROM gaps
+  ORDER BY began_t - ended_t, cluster_id, session, began_t LIMIT {MOST_GAPS}
+) AS gaps LEFT JOIN polls AS others
+  ON others.cluster_id = gaps.cluster_id AND others.session <> gaps.session
+    AND others.t > began_t AND others.t < ended_t
+GROUP BY gaps.cluster_id, gaps.session, began_t, ended_t
+ORDER BY began_t - ended_t, cluster_id, session, began_t
 """  # noqa: S608 - a number
 
 _QUARANTINED = """
@@ -350,7 +378,8 @@ def check(lake: Queryable) -> Findings:
         **_one(lake, _COPIES),
         **_one(lake, _COUNTED + _SESSIONS),
         **_one(lake, _COUNTED + _CLOCK_STEPS),
-        **_one(lake, _COUNTED + _GAPS),
+        **_one(lake, _GAPS + _COUNTED_GAPS),
+        longest_gaps=msgspec.convert(lake.rows(_GAPS + _LONGEST_GAPS), tuple[PollGap, ...]),
         **_one(lake, "SELECT count(*) AS shadowed_polls FROM polls WHERE shadowed"),
         **_one(lake, "SELECT count(*) AS shadowed_samples FROM samples WHERE shadowed"),
     )

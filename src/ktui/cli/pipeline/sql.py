@@ -28,8 +28,17 @@ from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import VIEWS
 from ktui.pipeline.lake.views import TABLES, type_name
-from ktui.pipeline.sql import BadQuery, DuckLake, Findings, Result, SparkQueries, check
+from ktui.pipeline.sql import (
+    BadQuery,
+    DuckLake,
+    Findings,
+    PollGap,
+    Result,
+    SparkQueries,
+    check,
+)
 from ktui.quantities import Seconds, as_count, as_duration
+from ktui.recording.segments import from_wall_ms
 
 _STDIN = Path("/dev/stdin")
 _MOST_ROWS = 1_000  # the most rows of a table, which is in memory as a whole
@@ -232,7 +241,7 @@ def _read(found: Findings) -> Iterator[str]:
 
 
 def _anomalies(found: Findings) -> Iterator[str]:
-    gap, step = found.longest_gap_ms / 1000, found.largest_clock_step_ms / 1000
+    step = found.largest_clock_step_ms / 1000
     if found.copies:
         yield f"{as_count(found.copies, 'copy', 'copies')} of lines, counted once"
     if found.differing:
@@ -242,9 +251,7 @@ def _anomalies(found: Findings) -> Iterator[str]:
         yield f"{sessions} without an end: the recorder died, or is still recording"
     if found.lost_polls:
         yield f"{as_count(found.lost_polls, 'poll')} without an answer"
-    if found.gaps:
-        gaps = as_count(found.gaps, "gap")
-        yield f"{gaps} of over a minute in a session, the longest {as_duration(gap)}"
+    yield from _gaps(found)
     if found.clock_steps:
         steps = as_count(found.clock_steps, "step")
         yield f"{steps} of a wall clock, the largest {as_duration(step)}: times are normalised"
@@ -256,6 +263,26 @@ def _anomalies(found: Findings) -> Iterator[str]:
         yield f"{as_count(found.missing, 'line')} missing"
     for reason, count in found.quarantined.items():
         yield f"{as_count(count, 'line')} left out: {clean(reason)}"
+
+
+def _gaps(found: Findings) -> Iterator[str]:
+    if not found.gaps:
+        return
+    gaps, longest = as_count(found.gaps, "gap"), as_duration(found.longest_gap_ms / 1000)
+    yield f"{gaps} of over a minute in a session, the longest {longest}:"
+    yield from map(_gap_text, found.longest_gaps)
+    if (more := found.gaps - len(found.longest_gaps)) > 0:
+        yield f"  and {more:,} shorter"
+
+
+def _gap_text(gap: PollGap) -> str:
+    lasted = as_duration((gap.ended_t - gap.began_t) / 1000)
+    began = from_wall_ms(gap.began_t).strftime("%Y-%m-%d %H:%M:%S")
+    others = "no other session polled"
+    if gap.polls_of_others:
+        others = f"{as_count(gap.polls_of_others, 'poll')} of other sessions"
+    of = f"session {clean(gap.session[:8])} of {clean(gap.cluster_id)}"
+    return f"  {of}: no answered poll for {lasted} from {began} UTC; {others}"
 
 
 def _verdict(found: Findings) -> str:

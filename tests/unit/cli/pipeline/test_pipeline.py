@@ -13,7 +13,7 @@ from ktui.cli.pipeline.sql import findings_text
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.run.follow import following_alone
 from ktui.pipeline.run.run import PipelineRequest
-from ktui.pipeline.sql import Findings
+from ktui.pipeline.sql import Findings, PollGap
 from support.cli.call_ktui import call_ktui
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
@@ -201,6 +201,7 @@ def findings(**figures: object) -> Findings:
         "written_at": "2026-01-01T00:00:00+00:00",
         "clusters": ("one",),
         "quarantined": {},
+        "longest_gaps": (),
         "rows": {"samples": 12_000},
     }
     return Findings(**{**counts, **rest, **figures})  # type: ignore[arg-type]  # given by name
@@ -215,12 +216,29 @@ def test_the_findings_confirm_that_a_lake_has_every_line() -> None:
 
 
 def test_the_findings_list_what_a_lake_lacks_and_why() -> None:
-    found = findings(missing=2, quarantined={"it is cut off": 1}, gaps=1, longest_gap_ms=90_000)
+    found = findings(missing=2, quarantined={"it is cut off": 1})
 
     words = findings_text(found, "/lake")
 
     assert found.lost
     assert "2 lines missing" in words
     assert "1 line left out: it is cut off" in words
-    assert "1 gap of over a minute in a session, the longest 1m 30s" in words
     assert "Not every line that was recorded is in the tables" in words
+
+
+def test_the_findings_name_the_gaps_of_sessions_and_who_else_polled() -> None:
+    began = 1_767_268_820_000
+    gaps = (
+        PollGap("prod", "b40e991c72de", began, began + 180_000, 36),
+        PollGap("prod", "77e9d1b2a0f1", began, began + 90_000, 0),
+    )
+
+    words = findings_text(findings(gaps=3, longest_gap_ms=180_000, longest_gaps=gaps), "/lake")
+
+    since = "from 2026-01-01 12:00:20 UTC"
+    assert words.splitlines()[3:7] == [
+        "  3 gaps of over a minute in a session, the longest 3m:",
+        f"    session b40e991c of prod: no answered poll for 3m {since}; 36 polls of other sessions",
+        f"    session 77e9d1b2 of prod: no answered poll for 1m 30s {since}; no other session polled",
+        "    and 1 shorter",
+    ]
