@@ -65,9 +65,9 @@ def _with_some_whole_polls(tape: Tape, dice: random.Random) -> list[Recording]:
 
 def _with_the_wall_clock_set(tape: Tape, dice: random.Random) -> list[Recording]:
     """The clock is set after the first line, back and forth, by hours."""
-    count = len(tape.items)
-    steps = {dice.randint(1, count): dice.randint(-(10**7), 10**7) for _ in range(3)}
-    return files_of(tape, tape.segments({count // 2}, (), steps))
+    looks = [number for number in tape.looks if number > 0]
+    steps = {number: dice.randint(-(10**7), 10**7) for number in looks if dice.random() < 0.3}
+    return files_of(tape, tape.segments({len(tape.items) // 2}, (), steps))
 
 
 def _copied(tape: Tape, dice: random.Random) -> list[Recording]:
@@ -110,7 +110,7 @@ def _recordings() -> list[Tape]:
 def _as_cluster(way: str, tape: Tape) -> Tape:
     """Return a tape as that of another cluster, so that all ways fit into one job."""
     other = Tape(f"{way}/{tape.cluster_id}", f"{tape.session}/{way}")
-    other.items = tape.items
+    other.items, other.program = tape.items, tape.program
     return other
 
 

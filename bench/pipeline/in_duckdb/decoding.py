@@ -46,6 +46,7 @@ LINES = pa.schema(
         "entry": pa.int64(),
         "event": pa.string(),
         "reason": pa.string(),
+        "program": pa.string(),
     }
 )
 
@@ -158,7 +159,8 @@ def _line(head: Head, good: GoodLine, where: Row, seen: Observation | None) -> R
     reason = line.reason if isinstance(line, LostPollLine) else None
     kind, sha = str(line.__struct_config__.tag), hashlib.sha256(good.text).hexdigest()
     names = (head.cluster_id, head.session, line.seq)
-    return (*names, *where, sha, kind, line.at, line.ms, True, *poll, *run, reason)
+    program = line.program if isinstance(line, Head) else None
+    return (*names, *where, sha, kind, line.at, line.ms, True, *poll, *run, reason, program)
 
 
 def _samples(head: Head, seen: Observation, where: Row, seq: int) -> Iterator[Row]:

@@ -35,7 +35,7 @@ from ktui.inputfile import FileProblem, Unreadable, expand_home
 from ktui.quantities import Seconds, Size, as_bytes, as_count
 from ktui.recording.recorder import Recorder
 from ktui.recording.replay_tape import RecordingSource
-from ktui.recording.segments import wall_ms
+from ktui.recording.segments import ENGINE, wall_ms
 from ktui.recording.stored import (
     Choice,
     KeptFor,
@@ -332,7 +332,7 @@ def record_run(
     if run.started is None or not is_recorded:
         yield EngineRecording(None, run.name)
         return
-    program = f"ktui {__version__} engine"
+    program = f"ktui {__version__}{ENGINE}"
     recorder = Recorder(folder.recording, clock, cluster=cluster, program=program)
     recorder.begin(run.started.cluster_id)
     try:

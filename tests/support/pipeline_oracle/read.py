@@ -158,6 +158,11 @@ class _Session(msgspec.Struct):
         return anchor.at - anchor.ms
 
     @property
+    def lines(self) -> Iterator[AnyLine]:
+        """The lines that count, in their order."""
+        return (self.copies[seq].line for seq in sorted(self.copies))
+
+    @property
     def looks(self) -> Iterator[tuple[PollLine, Observation]]:
         for copy in self.copies.values():
             if isinstance(copy.line, PollLine) and copy.seen is not None:
@@ -283,22 +288,34 @@ def _rates(observation: Observation, brokers: Iterable[int]) -> Iterator[Rates]:
                 yield Rates(broker, follower, leader)
 
 
+class _Ranked(msgspec.Struct, frozen=True, order=True):
+    """What decides between two sessions of a cluster: the least goes first."""
+
+    no_engine: bool
+    no_run: bool
+    began: int
+    name: str
+
+
 def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list[Poll]) -> None:
-    """Mark the rows that lie in the span of a better session of the same cluster."""
-    clusters: dict[str, list[tuple[bool, int, str, Span]]] = defaultdict(list)
+    """Mark the rows of a time in which a better session of the same cluster polled."""
+    clusters: dict[str, list[tuple[_Ranked, list[Span]]]] = defaultdict(list)
     for name, session in sessions.items():
-        at = sorted(look.ms + session.shift for look, _ in session.looks)
-        if at:
-            lines = [copy.line for copy in session.copies.values()]
-            follows = not any(isinstance(line, RunLine) for line in lines)
-            clusters[session.cluster_id].append((follows, at[0], name, (at[0], at[-1])))
+        if spans := list(_polled(session)):
+            lines = list(session.lines)
+            rank = _Ranked(
+                no_engine=not any(_of_engine(line) for line in lines),
+                no_run=not any(isinstance(line, RunLine) for line in lines),
+                began=spans[0][0],
+                name=name,
+            )
+            clusters[session.cluster_id].append((rank, spans))
+    better: dict[str, list[Span]] = {}
     for ranked in clusters.values():
         ranked.sort()
-    better = {
-        each[2]: [span for *_, span in ranked[:rank]]
-        for ranked in clusters.values()
-        for rank, each in enumerate(ranked)
-    }
+        for number, (rank, _) in enumerate(ranked):
+            spans = [span for _, each in ranked[:number] for span in each]
+            better[rank.name] = [(first, last) for first, last in spans if first < last]
 
     def in_span(name: str, t: int) -> bool:
         return any(first <= t <= last for first, last in better[name])
@@ -308,32 +325,57 @@ def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list
     polls[:] = [replace(row, shadowed=in_span(row.session, row.t)) for row in polls]
 
 
+def _of_engine(line: AnyLine) -> bool:
+    return isinstance(line, Head) and line.program.split(" ")[-1] == "engine"
+
+
+def _polled(session: _Session) -> Iterator[Span]:
+    """Yield the times in which a session polled, with no more than a minute between two polls."""
+    found: list[int] = []
+    for t in sorted(look.ms + session.shift for look, _ in session.looks):
+        if found and t - found[-1] > NEAR_MS:
+            yield found[0], found[-1]
+            found = []
+        found.append(t)
+    if found:
+        yield found[0], found[-1]
+
+
 def _events(sessions: Mapping[str, _Session]) -> Iterator[Happened]:
     """Yield each event once: as it was recorded first."""
-    found: dict[tuple[str, str, int], Happened] = {}
+    found: dict[tuple[str, str, int], tuple[tuple[int, str, int], Happened]] = {}
     for name, session in sessions.items():
-        for line in (copy.line for copy in session.copies.values()):
-            if isinstance(line, RunLine):
-                happened = Happened(
-                    cluster_id=session.cluster_id,
-                    run=line.run,
-                    run_id=line.run_id,
-                    entry=line.entry,
-                    at=line.at,
-                    t=line.ms + session.shift,
-                    session=name,
-                    seq=line.seq,
-                    event=bytes(line.event),
-                )
-                key = session.cluster_id, line.run_id, line.entry
-                known = found.get(key)
-                if known is None or _first(happened) < _first(known):
-                    found[key] = happened
-    yield from found.values()
+        for line, own_ms in _own_times(session):
+            happened = Happened(
+                cluster_id=session.cluster_id,
+                run=line.run,
+                run_id=line.run_id,
+                entry=line.entry,
+                at=line.at,
+                t=own_ms + session.shift,
+                session=name,
+                seq=line.seq,
+                event=bytes(line.event),
+            )
+            key = session.cluster_id, line.run_id, line.entry
+            recorded = line.ms + session.shift, name, line.seq
+            known = found.get(key)
+            if known is None or recorded < known[0]:
+                found[key] = recorded, happened
+    yield from (happened for _, happened in found.values())
 
 
-def _first(event: Happened) -> tuple[int, str, int]:
-    return event.t, event.session, event.seq
+def _own_times(session: _Session) -> Iterator[tuple[RunLine, int]]:
+    """Yield each event with the millisecond at which it was, of the session's monotonic clock."""
+    before: AnyLine | None = None
+    for line in session.lines:
+        if not isinstance(line, RunLine):
+            before = line
+        elif before is None or line.ms > before.ms:
+            yield line, line.ms
+        else:
+            passed = before.at - line.at
+            yield line, min(line.ms, before.ms - passed)
 
 
 NEAR_MS = 60_000
@@ -437,8 +479,9 @@ def _states(listing: Listing) -> list[str | None]:
             headway = sample.t
         if grew or state == "in sync":
             still = []
-        elif state == "catching up":
-            still.append(number)
+        elif state is not None:
+            if state == "catching up":
+                still.append(number)
             if sample.t - headway >= STALLED_MS:
                 states = ["stalled" if n in still else each for n, each in enumerate(states)]
     return states

@@ -77,12 +77,15 @@ class Tape:
 
     def __init__(self, cluster_id: str, session: str, *, ms: int = 0, at: int = 0) -> None:
         self.cluster_id, self.session = cluster_id, session
+        self.program = ""  # what recorded it
         self._ms, self._at = ms, at
         self.items: list[Item] = []
+        self._last_look_ms: int | None = None
 
     def look(self, seen: Observation) -> None:
         """Record a poll that was answered."""
-        self._add(wall_ms(seen.at), to_ms(seen.monotonic_s), seen)
+        self._last_look_ms = to_ms(seen.monotonic_s)
+        self._add(wall_ms(seen.at), self._last_look_ms, seen)
 
     def lost(self, clock: Any, reason: str) -> None:
         """Record a poll that failed."""
@@ -90,11 +93,14 @@ class Tape:
         self._add(at, ms, LostPollLine(seq=0, at=at, ms=ms, reason=reason))
 
     def happened(self, clock: Any, run: tuple[str, str], entry: JournalEntry) -> None:
-        """Record an entry of the journal of a run, given by name and id."""
+        """Record an entry of the journal of a run on this machine, given by name and id."""
         at, ms = _now(clock)
+        if self._last_look_ms is None:
+            self._last_look_ms = ms
+        ms = max(self._last_look_ms, ms - (at - wall_ms(entry.at)))
         line = RunLine(
             seq=0,
-            at=wall_ms(entry.at),
+            at=wall_ms(entry.at) + self._at,
             ms=ms,
             run=run[0],
             run_id=run[1],
@@ -102,6 +108,11 @@ class Tape:
             event=msgspec.Raw(encode(entry.event)),
         )
         self._add(at, ms, line)
+
+    @property
+    def looks(self) -> list[int]:
+        """The numbers of the items that are answered polls."""
+        return [n for n, item in enumerate(self.items) if isinstance(item.what, Observation)]
 
     def end(self) -> None:
         """Record that the session was closed cleanly."""
@@ -123,7 +134,7 @@ class Tape:
         Args:
             cuts: the items before which a new segment begins.
             wholes: the items that are written whole, not as a delta.
-            steps: by item, the milliseconds by which the wall clock jumps there.
+            steps: by look, its item's number, the milliseconds by which the wall clock jumps there.
         """
         found: list[list[bytes]] = []
         encoder, seq, ahead = Encoder(), 0, 0
@@ -147,6 +158,7 @@ class Tape:
             session=self.session,
             segment=segment,
             cluster_id=self.cluster_id,
+            program=self.program,
         )
 
 
@@ -159,8 +171,8 @@ def _line(item: Item, encoder: Encoder, seq: int, *, whole: bool, ahead: int) ->
     if isinstance(what, Observation):
         look: PollLine = encoder.poll(what, seq=seq, whole=whole)
         return msgspec.structs.replace(look, at=at + ahead, ms=ms)
-    wall = what.at if isinstance(what, RunLine) else at + ahead
-    return msgspec.structs.replace(what, seq=seq, at=wall, ms=ms)
+    wall = what.at if isinstance(what, RunLine) else at
+    return msgspec.structs.replace(what, seq=seq, at=wall + ahead, ms=ms)
 
 
 class Recording(NamedTuple):
@@ -247,16 +259,17 @@ class RecordedRun(ThrottledAndCalledOff):
         """The run's name and id."""
         return "drain", f"{self.cluster_id}-drain"
 
-    def tape(self) -> Tape:
+    def tape(self, program: str = "ktui watch") -> Tape:
         """Begin a session, on a machine whose clocks differ from the cluster's."""
         dice = self.chosen
         ahead = {"ms": dice.randint(0, 10**9), "at": dice.choice((0, 0, 0, -2_500, 40_000))}
         self.tapes.append(Tape(self.cluster_id, f"{dice.getrandbits(128):032x}", **ahead))
+        self.tapes[-1].program = program
         return self.tapes[-1]
 
     async def execute(self, owner: Owned = OWNER) -> Run:
         if self.chosen.random() < 0.9 or self._mine is None:
-            tape = self._mine = self.tape()
+            tape = self._mine = self.tape("ktui engine")
             if (
                 self.chosen.random() < 0.9
             ):  # otherwise the journal's beginning is missing, or in another session
@@ -288,10 +301,15 @@ class RecordedRun(ThrottledAndCalledOff):
         dice, tape = self.chosen, self.tape()
         interest = dice.choice((NO_INTEREST, Interest(topics=frozenset({"orders"}))))
         observer = Observer(self.cluster.reader(), self.clock)
-        poll_s = dice.choice((4.0, 9.0, 20.0))
+        poll_s, takes_events = dice.choice((4.0, 9.0, 20.0, 70.0)), dice.random() < 0.5
         await self.clock.sleep(dice.uniform(0.0, 60.0))
+        taken = 0
         try:
             for _ in range(dice.randint(1, 25)):
+                new = [*self.entries()][taken:] if takes_events else []
+                for entry in new:
+                    tape.happened(self.clock, self.named, entry)
+                taken += len(new)
                 await _polled(tape, observer, interest, self.clock)
                 await self.clock.sleep(poll_s)
             tape.end()

@@ -238,11 +238,12 @@ class Wild:
             self._tell(run)
 
     def _tell(self, run: WildRun) -> None:
-        """Record events of a run in one session or several; some of them in none."""
+        """Record events of a run in one session or several, some late; some of them in none."""
         dice = self.dice
         for _ in range(dice.choice((0, 0, 1, 1, 2, 4))):
             number, event = run.next()
-            entry = JournalEntry(number, self.clock.now(), event)
+            ago = timedelta(seconds=dice.choice((0, 0, 0, 0, 3, 70)))
+            entry = JournalEntry(number, self.clock.now() - ago, event)
             if dice.random() < 0.97:
                 for tape in dice.sample(self._hearing, dice.randint(1, len(self._hearing))):
                     tape.happened(self.clock, ("wild", run.run_id), entry)

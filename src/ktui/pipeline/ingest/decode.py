@@ -256,7 +256,8 @@ def _extra(line: AnyLine, seen: Observation | None) -> LineRow:
     if isinstance(line, RunLine):
         event = bytes(line.event).decode(errors="replace")
         run = (line.run, line.run_id, line.entry, event)
-    return (*look, *run, line.reason if isinstance(line, LostPollLine) else None)
+    reason = line.reason if isinstance(line, LostPollLine) else None
+    return (*look, *run, reason, line.program if isinstance(line, Head) else None)
 
 
 def _samples(

@@ -8,52 +8,87 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from ktui.pipeline.lake.records import GAP_MS
 from ktui.pipeline.lake.schema import Table, Time, fit_to_table, united
 from ktui.pipeline.lake.tables import POLLS, RUN_EVENTS, SAMPLES
+from ktui.recording.segments import ENGINE
 
 LINE = ("cluster_id", "session", "seq")
 SESSION = ("cluster_id", "session")
 EVENT = ("cluster_id", "run_id", "entry")
 COPY = (*LINE, "segment", "line")
-SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "run_id", "entry")
+SETTLING = (*COPY, "sha", "kind", "at_ms", "ms", "decoded", "program", "run_id", "entry")
 """The columns of LINES that decide what becomes of a line."""
 
 
 def copies(lines: DataFrame) -> DataFrame:
-    """Add `counts` to each copy of a line: the one decoded, then the least by its checksum."""
+    """Add `counts` to each copy of a line of whole sessions, and `own_ms`.
+
+    The copy that counts is the one decoded, then the least by its checksum. `own_ms` is when the
+    line's poll or event was, by the recorder's monotonic clock.
+    """
     rank = F.struct(~F.col("decoded"), "sha", "segment", "line")
     best = lines.groupBy(*LINE).agg(F.min(rank).alias("best"))
-    return lines.join(best, list(LINE)).select(
-        *lines.columns, (F.col("best") == rank).alias("counts")
+    return (
+        lines.join(best, list(LINE))
+        .withColumn("counts", F.col("best") == rank)
+        .select(*lines.columns, "counts", _own_ms().alias("own_ms"))
     )
+
+
+def _own_ms() -> Column:
+    """Return when an event was: where it came late, its line has the time of the last poll.
+
+    Then its journal's wall time counts, as the clocks of the line before it stood.
+    """
+    in_session = Window.partitionBy(*SESSION).orderBy("seq")
+    earlier = in_session.rangeBetween(Window.unboundedPreceding, -1)
+    clocks = F.struct("ms", (F.col("at_ms") - F.col("ms")).alias("offset"))
+    of_clocks = F.col("counts") & (F.col("kind") != "run")
+    before = F.last(F.when(of_clocks, clocks), ignorenulls=True).over(earlier)
+    is_late = (F.col("kind") == "run") & (F.col("ms") <= before.ms)
+    return F.when(is_late, F.least("ms", F.col("at_ms") - before.offset)).otherwise(F.col("ms"))
 
 
 def sessions(counted: DataFrame) -> DataFrame:
     """Compute each session's `offset` (t = ms + offset), and the spans of t of better ones."""
-    look = (F.col("kind") == "look") & F.col("decoded")
-    own = (
-        counted.groupBy(*SESSION)
-        .agg(
-            F.min_by(F.col("at_ms") - F.col("ms"), "seq").alias("offset"),
-            F.bool_or(F.col("kind") == "run").alias("of_run"),
-            F.min(F.when(look, F.col("ms"))).alias("first"),
-            F.max(F.when(look, F.col("ms"))).alias("last"),
-        )
-        .withColumns(
-            {"first": F.col("first") + F.col("offset"), "last": F.col("last") + F.col("offset")}
-        )
+    of_engine = F.coalesce(F.col("program").endswith(ENGINE), F.lit(col=False))
+    own = counted.groupBy(*SESSION).agg(
+        F.min_by(F.col("at_ms") - F.col("ms"), "seq").alias("offset"),
+        F.struct(~F.bool_or(of_engine), ~F.bool_or(F.col("kind") == "run")).alias("kind"),
     )
-    return own.join(_covered(own), list(SESSION), "left").select(
+    return own.join(_covered(own, _polled(counted)), list(SESSION), "left").select(
         *SESSION, "offset", F.coalesce("covered", F.array()).alias("covered")
     )
 
 
-def _covered(sessions: DataFrame) -> DataFrame:
-    seen = sessions.where(F.col("first").isNotNull()).withColumn(
-        "rank", F.struct(~F.col("of_run"), "first", "session")
+def _polled(counted: DataFrame) -> DataFrame:
+    """Compute the spans of `ms` in which each session polled: those between its gaps."""
+    in_order = Window.partitionBy(*SESSION).orderBy("ms")
+    follows = F.col("ms") - F.lag("ms").over(in_order) <= GAP_MS
+    return (
+        counted.where((F.col("kind") == "look") & F.col("decoded"))
+        .select(*SESSION, "ms", F.coalesce(follows, F.lit(col=False)).alias("follows"))
+        .withColumn("span", F.count_if(~F.col("follows")).over(in_order))
+        .groupBy(*SESSION, "span")
+        .agg(F.min("ms").alias("first_ms"), F.max("ms").alias("last_ms"))
+    )
+
+
+def _covered(sessions: DataFrame, polled: DataFrame) -> DataFrame:
+    span = F.struct(
+        (F.col("first_ms") + F.col("offset")).alias("first"),
+        (F.col("last_ms") + F.col("offset")).alias("last"),
+    )
+    seen = (
+        polled.join(sessions, list(SESSION))
+        .groupBy(*SESSION, "kind")
+        .agg(F.sort_array(F.collect_list(span)).alias("spans"))
+        .withColumns({"first": F.array_min("spans.first"), "last": F.array_max("spans.last")})
+        .withColumn("rank", F.struct("kind", "first", "session"))
     )
     one, other = seen.alias("one"), seen.alias("other")
     better = (
@@ -62,11 +97,12 @@ def _covered(sessions: DataFrame) -> DataFrame:
         & (F.col("other.first") <= F.col("one.last"))
         & (F.col("one.first") <= F.col("other.last"))
     )
-    spans = F.collect_list(F.struct("other.first", "other.last"))
+    # polls by themselves are left out: of a slow recorder, each sample would be held to all of them
+    spans = F.filter("other.spans", lambda span: span["first"] < span["last"])
     return (
         one.join(other, better)
         .groupBy(F.col("one.cluster_id").alias("cluster_id"), F.col("one.session").alias("session"))
-        .agg(spans.alias("covered"))
+        .agg(F.flatten(F.collect_list(spans)).alias("covered"))
     )
 
 
@@ -75,15 +111,19 @@ def fates(copies: DataFrame, sessions: DataFrame) -> DataFrame:
     timed = _timed(copies, sessions)
     is_look = (F.col("kind") == "look") & F.col("decoded")
     is_event = F.col("counts") & (F.col("kind") == "run")
-    place = F.struct("t", "session", "seq")
-    firsts = timed.where(is_event).groupBy(*EVENT).agg(F.min(place).alias("first"))
-    wins = is_event & F.col("first").eqNullSafe(place)
+    firsts = timed.where(is_event).groupBy(*EVENT).agg(F.min(_recorded()).alias("first"))
+    wins = is_event & F.col("first").eqNullSafe(_recorded())
     return timed.join(firsts, list(EVENT), "left").select(
         *copies.columns,
         F.struct(
-            "counts", "offset", F.when(is_look, _shadowed()).alias("shadowed"), wins.alias("wins")
+            "counts", "t", F.when(is_look, _shadowed()).alias("shadowed"), wins.alias("wins")
         ).alias("fate"),
     )
+
+
+def _recorded() -> Column:
+    """The order in which sessions recorded an event: the first one knows best when it was."""
+    return F.struct(F.col("ms") + F.col("offset"), "session", "seq")
 
 
 def samples(raw: DataFrame, copies: DataFrame, sessions: DataFrame) -> DataFrame:
@@ -115,7 +155,7 @@ def run_events(counted: DataFrame, sessions: DataFrame) -> DataFrame:
     """Make RUN_EVENTS from the copies that count; an event recorded twice appears once."""
     events = _timed(counted.where(F.col("kind") == "run"), sessions).drop("kind", "covered")
     others = [F.col(name) for name in events.columns if name not in EVENT]
-    first = F.min_by(F.struct(*others), F.struct("t", "session", "seq"))
+    first = F.min_by(F.struct(*others), _recorded())
     once = events.groupBy(*EVENT).agg(first.alias("first")).select(*EVENT, "first.*")
     kind = F.coalesce(F.get_json_object("event", "$.event"), F.lit("unknown"))
     return _with_time(once.withColumn("kind", kind), RUN_EVENTS)
@@ -123,7 +163,7 @@ def run_events(counted: DataFrame, sessions: DataFrame) -> DataFrame:
 
 def _timed(lines: DataFrame, sessions: DataFrame) -> DataFrame:
     joined = lines.join(F.broadcast(sessions), list(SESSION))
-    return joined.withColumn("t", F.col("ms") + F.col("offset"))
+    return joined.withColumn("t", F.col("own_ms") + F.col("offset"))
 
 
 def _shifted(name: str) -> Column:

@@ -378,6 +378,7 @@ LINES = table(
     column("entry", LONG, "of a run's event: its number in the journal", null=True),
     column("event", TEXT, "of a run's event: JSON", null=True),
     column("reason", TEXT, "of a lost poll", null=True),
+    column("program", TEXT, "of a head: what recorded it", null=True),
 )
 
 SESSIONS = table(

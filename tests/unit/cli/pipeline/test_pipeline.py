@@ -236,9 +236,10 @@ def test_the_findings_name_the_gaps_of_sessions_and_who_else_polled() -> None:
     words = findings_text(findings(gaps=3, longest_gap_ms=180_000, longest_gaps=gaps), "/lake")
 
     since = "from 2026-01-01 12:00:20 UTC"
+    one, other = "session b40e991c of prod", "session 77e9d1b2 of prod"
     assert words.splitlines()[3:7] == [
         "  3 gaps of over a minute in a session, the longest 3m:",
-        f"    session b40e991c of prod: no answered poll for 3m {since}; 36 polls of other sessions",
-        f"    session 77e9d1b2 of prod: no answered poll for 1m 30s {since}; no other session polled",
+        f"    {one}: no answered poll for 3m {since}; 36 polls of other sessions",
+        f"    {other}: no answered poll for 1m 30s {since}; no other session polled",
         "    and 1 shorter",
     ]
