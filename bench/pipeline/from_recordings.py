@@ -32,7 +32,7 @@ FEW = 160
 MORE = 100
 """One sample more for so many that the lake has."""
 INSIGHTS_MOST = 1_000_000
-"""Most samples for which a run with insights is timed, too: it simulates each run again."""
+"""Most samples for which a run with insights is timed, too: it replays each session."""
 DUCKDB_MOST = 10_000_000
 """Most samples for which DuckDB's tables are made, and compared."""
 USUAL, USUAL_WALL_S, USUAL_CPU_S = 20_000, 25, 40
