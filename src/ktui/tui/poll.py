@@ -27,6 +27,8 @@ from ktui.execution.host.kept import replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.progress.flows import RESTART_S, merge_flows
 from ktui.progress.fold import ENDED_FOR_S, fold
 from ktui.progress.memory import HealthCounts, MoveMemory, count_unhealthy
@@ -264,14 +266,39 @@ def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progre
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
     progress, ended = Progress(), dict[TopicPartition, Timeline]()
-    for seen in replay_recording(folder, Run(folder.name), entries, clock, most):
+    run = Run(folder.name)
+    for seen in replay_recording(folder, run, entries, clock, most):
         progress = seen.progress
         ended |= _dropped(seen.before, progress, clock.monotonic())
     if progress.last is None:
         return None
+    for entry in entries:
+        if entry.seq > run.seq:
+            run.apply(entry)
     timelines = {**ended, **progress.timelines}
+    for tp, track in run.tracks.items():
+        unseen = track.since is not None and track.since > progress.last.at
+        if unseen and track.state in _ENDED_HERE and tp in timelines:
+            timelines[tp] = _with_last_step(timelines[tp], track)
     kept = {tp: _keep_longer(timeline, clock.monotonic()) for tp, timeline in timelines.items()}
     return msgspec.structs.replace(progress, timelines=kept)
+
+
+_ENDED_HERE = (State.DONE, State.ROLLED_BACK, State.STOPPED)
+
+
+def _with_last_step(timeline: Timeline, track: Track) -> Timeline:
+    """Return the timeline with the replicas that the run left, which no poll saw."""
+    state = timeline.state
+    left = msgspec.structs.replace(
+        state,
+        replicas=track.replicas,
+        isr=tuple(broker for broker in state.isr if broker in track.replicas),
+        leader=state.leader if state.leader in track.replicas else None,
+        adding=(),
+        removing=(),
+    )
+    return msgspec.structs.replace(timeline, state=left)
 
 
 def _dropped(

@@ -121,7 +121,7 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
     cells = timeline_cells(
         timeline.recent,
         width,
-        Window(context.now_s, cell_s),
+        Window(context.until_s, cell_s),
         older=[history for history in kept if history is not None],
         spans=[
             *context.past_spans(timeline),

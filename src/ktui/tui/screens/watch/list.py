@@ -16,6 +16,7 @@ from textual.strip import Strip
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
+from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, Window, faded
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import (
@@ -28,7 +29,7 @@ from ktui.tui.screens.watch.columns import (
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache, pieces_below
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange
-from ktui.tui.screens.watch.rule import time_axis
+from ktui.tui.screens.watch.rule import NOW, time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
@@ -303,14 +304,15 @@ class PartitionList(LineView, can_focus=True):
     @property
     def _shown_s(self) -> float:
         """The seconds that the timelines reach back: no further than there is something."""
-        seen_s = self._row_context.now_s - self.arrangement.seen_since_s
+        seen_s = self._row_context.until_s - self.arrangement.seen_since_s
         return min(max(0.0, seen_s), math.inf if self.zoom is None else self.zoom)
 
     @property
     def axis(self) -> str:
         layout, context = self.layout_in_force, self._row_context
-        window = Window(context.now_s, layout.cell_s)
-        return time_axis(window, layout.width_of(TIMELINE), context.now_at)
+        window, until_at = Window(context.until_s, layout.cell_s), context.until_at
+        last = NOW if context.ended_s is None or until_at is None else figures.as_time(until_at)
+        return time_axis(window, layout.width_of(TIMELINE), until_at, last)
 
     def let_go(self) -> None:
         self.held, self._anchor = False, None

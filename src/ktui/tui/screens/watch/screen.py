@@ -168,7 +168,10 @@ class WatchScreen(Screen[None]):
 
     def _row_context(self) -> RowContext:
         health_first = self.view is View.UNHEALTHY
-        return build_row_context(self._shown.last, self._rows, health_first=health_first)
+        of_run = self.view is View.RUN
+        return build_row_context(
+            self._shown.last, self._rows, health_first=health_first, of_run=of_run
+        )
 
     @property
     def _missing(self) -> frozenset[str]:

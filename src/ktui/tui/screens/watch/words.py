@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -232,6 +232,19 @@ class RowContext(msgspec.Struct, frozen=True):
     run: RunRows | None = None
     run_began_s: float = 0.0
     now_at: datetime | None = None
+    ended_s: float | None = None
+    """Where the timelines of an ended run end: what came later is not the run's."""
+
+    @property
+    def until_s(self) -> float:
+        """The moment of the last cell of the timelines."""
+        return self.now_s if self.ended_s is None else self.ended_s
+
+    @property
+    def until_at(self) -> datetime | None:
+        if self.now_at is None:
+            return None
+        return self.now_at - timedelta(seconds=self.now_s - self.until_s)
 
     def track(self, timeline: Timeline) -> Track | None:
         if self.elsewhere(timeline) is not None:
@@ -345,14 +358,25 @@ class RowContext(msgspec.Struct, frozen=True):
         return timeline.phase is Phase.SETTLED or condition.offline
 
 
+_AFTER, _LEAST_AFTER_S = 0.05, 2.0  # what a timeline shows after the end of its run
+
+
 def build_row_context(
-    seen: Observation | None, run: RunRows | None, *, health_first: bool
+    seen: Observation | None, run: RunRows | None, *, health_first: bool, of_run: bool = False
 ) -> RowContext:
-    """Build the context from the last observation and the run that the view is attached to."""
+    """Build the context from the last observation and the run that the view is attached to.
+
+    `of_run`: the rows are the run's, so nothing after its end belongs on their timelines.
+    """
     if seen is None:
         return RowContext(0.0)
     began_at = None if run is None else run.run.started_at
     run_age_s = 0.0 if began_at is None else (seen.at - began_at).total_seconds()
+    ended_s = None
+    if of_run and run is not None and run.run.ended_at and began_at and not run.elsewhere:
+        lasted_s = (run.run.ended_at - began_at).total_seconds()
+        after_s = (1.0 + _AFTER) * lasted_s + _LEAST_AFTER_S
+        ended_s = seen.monotonic_s - run_age_s + after_s if after_s < run_age_s else None
     return RowContext(
         seen.monotonic_s,
         seen.topic_configs,
@@ -361,4 +385,5 @@ def build_row_context(
         run=run,
         run_began_s=seen.monotonic_s - run_age_s,
         now_at=seen.at,
+        ended_s=ended_s,
     )
