@@ -96,65 +96,47 @@ VERBS = {
 """The module and name of each verb's command, in the order of the help."""
 GROUPS = {
     "See what moves": {
-        "watch": "Watch partition reassignments live, and the run that moves them.",
-        "list": (
-            "List the partition reassignments under way, with the lag of each replica being added."
-        ),
-        "progress": (
-            "Show how far each replica of PLAN is: in sync, or how many messages behind its leader."
-        ),
-        "verify": (
-            "Show where each partition of PLAN stands: completed, in progress, cancelled or "
-            "different."
-        ),
+        "watch": "Watch reassignments live, and the run that moves them.",
+        "list": "List reassignments under way, with the lag of each replica.",
+        "progress": "Show how far behind its leader each replica of PLAN is.",
+        "verify": "Show which partitions of PLAN are where it wants them.",
         "replay": "Play a recording in the live view.",
         "demo": "Show the live view on a simulated cluster.",
     },
     "Plan and rehearse": {
-        "plan": "Check reassignment plans, or make them: from what you want, or from runs.",
-        "rehearse": "Carry out PLAN on a simulated twin of its cluster, and show what it would do.",
-        "snapshot": "Save the twin of a cluster: a scenario file, on which plans can be tried.",
+        "plan": "Check plans, or make them from what you want or from runs.",
+        "rehearse": "Carry out PLAN on a simulated twin of its cluster.",
+        "snapshot": "Save the twin of a cluster, on which plans can be tried.",
     },
     "Carry out a plan, and steer it": {
-        "start": (
-            "Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile."
-        ),
+        "start": "Carry out PLAN in paced steps, under limits you can change.",
         "resume": "Resume RUN after a crash, an interrupt or a failure.",
         "runs": "List the runs of the state directory, newest first.",
-        "status": (
-            "Show RUN: its limits, its engine, the current batch, and the partitions in trouble."
-        ),
-        "limits": "Show or change the limits of RUN; unnamed ones keep their value.",
-        "throttle": "Show the throttle of RUN and all that it has set, or change its RATE.",
-        "schedule": "Show or change when the steps of RUN may begin, and by when it is done.",
-        "pause": "Pause RUN: steps in flight finish, and no new ones are submitted.",
-        "continue": (
-            "Lift pauses of RUN: those of the named topics, partitions and brokers, or else all."
-        ),
-        "note": "Write TEXT among the events of RUN, with your name and the time.",
+        "status": "Show how far RUN is, and what holds it up.",
+        "limits": "Show or change the limits of RUN.",
+        "throttle": "Show the throttle of RUN, or change its rate.",
+        "schedule": "Show or change when steps of RUN begin, and its deadline.",
+        "pause": "Pause RUN: steps in flight finish, and no new ones begin.",
+        "continue": "Lift pauses of RUN.",
+        "note": "Write TEXT among the events of RUN.",
         "cancel": "Stop, roll back or trim partitions of RUN.",
-        "add": "Add PLAN to RUN, under the limits, the throttle and the pauses of RUN.",
+        "add": "Add PLAN to RUN.",
     },
     "Look after a cluster": {
         "broker": "See what a broker holds, and take it out of the cluster.",
-        "alter-topic": (
-            "Alter TOPIC: add partitions, change its replication factor, or place its replicas."
-        ),
-        "doctor": "Connect with each client, and check what matters to reassignments.",
-        "reassign": "Move partitions with the options of kafka-reassign-partitions.sh.",
+        "alter-topic": "Add partitions to TOPIC, or change its replicas.",
+        "doctor": "Check the connection, and what matters to reassignments.",
+        "reassign": "Move partitions, with the options of Kafka's own tool.",
     },
     "Record, learn and try out": {
-        "record": "Record the reassignments of a cluster to files, until Ctrl-C.",
-        "pipeline": "Turn recordings into tables with Spark, and tables into reports.",
-        "insights": (
-            "Show what recordings of earlier runs reveal: rates, stalls, forecasts, limits "
-            "to choose."
-        ),
+        "record": "Record the reassignments of a cluster to files.",
+        "pipeline": "Turn recordings into tables and reports, with Spark.",
+        "insights": "Show rates, stalls and advice from recordings of runs.",
         "lab": "Run a real, throwaway Kafka cluster on this machine.",
-        "completion": "Print the script by which a shell completes verbs, options and runs.",
+        "completion": "Print the script that completes verbs and runs in a shell.",
     },
 }
-"""The headings of the help, each with its verbs and their first sentences.
+"""The headings of the help, each with its verbs in a line: none is cut at 80 columns.
 
 These are here because the help would import every verb, only to show them.
 """
@@ -187,11 +169,10 @@ class Verbs(LazyGroup):
                 raise click.UsageError(fix, ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        room = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        del ctx
         for heading, verbs in GROUPS.items():
             with formatter.section(heading):
-                lines = ((name, click.Command(name, help=first)) for name, first in verbs.items())
-                formatter.write_dl([(name, line.get_short_help_str(room)) for name, line in lines])
+                formatter.write_dl([*verbs.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the verbs and options that begin so, among them the options of bare `ktui`."""
