@@ -124,7 +124,7 @@ def test_a_session_shows_a_moves_falling_lag_and_lanes_and_restores_the_terminal
 
         terminal.send(RETURN)
         detail = terminal.wait_for(
-            lambda text: "adding" in text and "in sync" in text and LIST not in text,
+            lambda text: "next leader" in text and "in sync" in text and LIST not in text,
             why="the detail with its lanes",
         )
         assert str(tp) in detail

@@ -245,11 +245,11 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
     plan = moved("a-0", "a-1", target=(4, 2, 3))
     async with watching_run(cluster, tmp_path, plan) as watch:
         await watch.pass_time(30)
-        assert "copying" in watch.line("limits")
+        assert "cluster copies" in watch.line("limits")
         assert "time left unknown" not in watch.line("run drain-3")
         await watch.do(layout.Kill(4))
         await watch.pass_time(SESSION_S)
-        assert "copying" not in watch.line("limits")
+        assert "cluster copies" not in watch.line("limits")
         assert "time left unknown" in watch.line("run drain-3")
         # the stalled step says so in red, with its reason
         await watch.pass_until("STALLED", most_s=120)
