@@ -268,7 +268,7 @@ def limit_options(limits: Limits) -> Options:
     options = chosen = _by_option(limits)
     for name in chosen:
         fewer = {other: value for other, value in options.items() if other != name}
-        # a default depends on the other options, and some cannot be told in a shape
+        # the default of an option depends on the others, and not every shape takes each of them
         with suppress(LimitsProblem):
             if _by_option(parse_limits(fewer, default_limits(fewer))) == chosen:
                 options = fewer

@@ -309,7 +309,7 @@ def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_dat
         heard.until(lambda: heard.versions == [1])
 
     how = [each.what_if for each in asked if each.what_if is not None]
-    assert [each.anew for each in how] == [True, False]
+    assert [each.all_runs for each in how] == [True, False]
     assert {each.window_s for each in how} == {3_600.0}
     assert heard.outcomes[-1].insights is not None
 

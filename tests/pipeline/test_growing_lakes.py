@@ -40,7 +40,7 @@ TWO, THREE = (5, SEGMENTS), (5, 6, SEGMENTS)
 """The segments of each session that have been read after each version."""
 
 FORECAST = (FORECASTS, CAUGHT_UP, ETA_BACKTEST)
-QUICK = DerivedOptions(WhatIfOptions(cells=(), anew=False))
+QUICK = DerivedOptions(WhatIfOptions(cells=(), all_runs=False))
 
 
 def _cut(tape: Tape) -> list[Recording]:

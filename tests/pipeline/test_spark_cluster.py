@@ -219,19 +219,26 @@ def _until(table: str, running: subprocess.Popen[str]) -> str:
     raise AssertionError(printed)
 
 
+def _run_in_vain(
+    standalone: SparkCluster, asked: Mapping[str, str], recorded: Path, lake: Path
+) -> Done:
+    """Run the pipeline with settings under which it gets no executor."""
+    soon = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}
+    words = ["run", "--master", standalone.url, *_run_words(recorded, lake)]
+
+    done = _ended(_ktui(*words), standalone.environment | _settings({**asked, **soon}))
+
+    assert done.returncode == 1
+    return done
+
+
 def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
     standalone: SparkCluster, recorded: Path, tmp_path: Path
 ) -> None:
-    asked = {
-        "spark.executor.memory": "64g",
-        "spark.ktui.executorWait": "2s",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
-    }
-    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+    asked = {"spark.executor.memory": "64g", "spark.ktui.executorWait": "2s"}
 
-    done = _ended(_ktui(*words), standalone.environment | _settings(asked))
+    done = _run_in_vain(standalone, asked, recorded, tmp_path / "lake")
 
-    assert done.returncode == 1
     assert f"ktui: {standalone.url} has provided no executor for 2 s" in done.stderr
     assert "none has the 64g" in done.stderr
     assert "Traceback" not in done.stderr
@@ -243,13 +250,10 @@ def test_executors_that_cannot_start_are_named_with_their_reason(
     asked = {
         "spark.executor.extraJavaOptions": "-javaagent:/nowhere.jar",
         "spark.ktui.executorWait": "15m",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
     }
-    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
 
-    done = _ended(_ktui(*words), standalone.environment | _settings(asked))
+    done = _run_in_vain(standalone, asked, recorded, tmp_path / "lake")
 
-    assert done.returncode == 1
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("ktui: "))
     start = f"ktui: {standalone.url} starts executors, but they end at once: "
     executor = r"app-\S+/\d+ on 127\.0\.0\.1: Command exited with code 1\. "

@@ -124,8 +124,9 @@ def _head(report: Report) -> Iterator[str]:
     )
     settings = report.usual.settings
     yield f"Limits: {limits_text(settings.limits)}"
-    named = (NUMBERS[option] for option in NUMBERS if is_limited(settings.limits, option))
-    yield from (f"  {limit.letter}: {limit.meaning}" for limit in named)
+    for option, limit in NUMBERS.items():
+        if is_limited(settings.limits, option):
+            yield f"  {limit.letter}: {limit.meaning}"
     yield f"Throttle: {parse_throttle_rates(settings.throttle).words}"
     if settings.schedule != NO_SCHEDULE:
         yield f"Steps begin: {schedule_text(settings.schedule)}"
@@ -133,7 +134,7 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _one_copy(twin: Twin) -> str:
-    """Say what a copy by itself gets of that, where it is less."""
+    """Say how much of that rate a single copy gets."""
     alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
     if alone == 1.0:
         return "of copies"

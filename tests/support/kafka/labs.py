@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from ktui.lab import control, security
 from ktui.lab.java import sharing_flags
 from ktui.lab.layout import DEFAULT_VERSION, Lab, LabError, Layout, Node, Security
 from ktui.lab.up import LabRequest, down, up, wait_until_ready
-from support.contract.world import LIMIT_S
+from support.contract.world import LIMIT_S, until
 
 BEFORE_43 = "4.1.2"
 
@@ -111,22 +110,18 @@ class Outage:
             act = control.resume if node.state is control.NodeState.SUSPENDED else control.start
             act(self._lab, node.node.id)
         if broken:
-            asyncio.run(wait_until_ready(self._lab, connect, lambda _: None))
-            self._wait_for_groups()
+            asyncio.run(self._until_whole())
 
-    def _wait_for_groups(self) -> None:
+    async def _until_whole(self) -> None:
+        await wait_until_ready(self._lab, connect, lambda _: None)
         admin = AdminClient({**security.librdkafka_settings(self._lab), "log_level": 0})
-        end_s = time.monotonic() + LIMIT_S
-        while late := _out_of_sync(admin):
-            assert time.monotonic() < end_s, f"{GROUPS_TOPIC}: not all in sync in {late}"
-            time.sleep(0.2)
 
+        async def groups_in_sync() -> bool:
+            topics = (await asyncio.to_thread(admin.list_topics, timeout=LIMIT_S)).topics
+            kept = topics[GROUPS_TOPIC].partitions.values() if GROUPS_TOPIC in topics else ()
+            return all({*each.isrs} == {*each.replicas} for each in kept)
 
-def _out_of_sync(admin: AdminClient) -> list[int]:
-    """Return the partitions of the topic of groups without all replicas in sync."""
-    found = admin.list_topics(timeout=LIMIT_S).topics.get(GROUPS_TOPIC)
-    partitions = {} if found is None else found.partitions
-    return [p for p, each in partitions.items() if {*each.isrs} != {*each.replicas}]
+        await until(groups_in_sync)
 
 
 _LINE = re.compile(r"(?P<tp>\S+): replicas: (?P<replicas>[\d,]*)\.(?P<rest>.*)")

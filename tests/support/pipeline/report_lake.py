@@ -207,7 +207,7 @@ class DrainedLake:
             asked={at: SetThrottle(parse_throttle_rates(rate)) for at, rate in _CHANGED.items()},
         )
         driven(self._recordings, within_s=60, sizes=SMALL_SIZES, name="driven", cluster="d")
-        self.outcome = self._run(DerivedOptions(WhatIfOptions(CELLS, anew=False)))
+        self.outcome = self._run(DerivedOptions(WhatIfOptions(CELLS, all_runs=False)))
         self.first, self.recorded = folder / "first", folder / "recorded first"
         shutil.copytree(self.lake, self.first)
         shutil.copytree(self._recordings, self.recorded)

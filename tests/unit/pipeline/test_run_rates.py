@@ -329,7 +329,7 @@ def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
     assert asked.what_if.window_s == 14_400.0
     assert asked.what_if.cells is not None
     assert len(asked.what_if.cells) == 2
-    assert asked.what_if.anew
+    assert asked.what_if.all_runs
 
 
 @pytest.mark.parametrize("text", ["soon", "-4h", "0s", ""])

@@ -100,16 +100,22 @@ def event_sentence(event: events.AnyRunEvent) -> str:
     return clean(_event_text(event) if tp is None else f"{tp}: {_event_text(event)}")
 
 
-def limits_text(limits: Limits) -> str:
-    """Describe set limits by KIP-435's letters: "R 1, P 20, B 4 (broker 3: 1), gentle"."""
-    counts = [
+def limit_figures(limits: Limits) -> list[str]:
+    """Return the limits that are set, each with its letter: "B 4 (broker 3: 1)"."""
+    return [
         f"{letter} {full_limit_figure(limits, option)}"
         for option, letter in LETTERS.items()
         if is_limited(limits, option)
     ]
+
+
+def limits_text(limits: Limits) -> str:
+    """Describe set limits by KIP-435's letters: "R 1, P 20, B 4 (broker 3: 1), gentle"."""
     own = limits.internal is not InternalOrder.NONE
     internal = [_internal_text(limits)] if own else []
-    return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}", *internal])
+    return ", ".join(
+        [*limit_figures(limits), limits.shape, limits.mode, f"by {limits.order}", *internal]
+    )
 
 
 def _internal_text(limits: Limits) -> str:

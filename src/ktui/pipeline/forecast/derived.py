@@ -168,7 +168,7 @@ class WhatIfOptions(msgspec.Struct, frozen=True):
 
     cells: tuple[GridCell, ...] | None = None  # None for multiples of each run's own
     window_s: float | None = None
-    anew: bool = True  # whether to simulate all runs, or those of clusters with new lines
+    all_runs: bool = True  # if False, only the runs of clusters with new lines are simulated
 
 
 class DerivedOptions(msgspec.Struct, frozen=True):

@@ -297,7 +297,7 @@ class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     beyond: tuple[str, ...] | None = None  # why not recommended: what to record first
 
     @property
-    def foretold(self) -> bool:
+    def has_prediction(self) -> bool:
         """Whether to show the time: recordings cover these limits, or they are the run's own."""
         return self.own or not self.beyond
 

@@ -144,7 +144,7 @@ class Follower:
         asked = self._request.asked
         if asked is None or asked.what_if is None:
             return self._request
-        later = DerivedOptions(msgspec.structs.replace(asked.what_if, anew=False))
+        later = DerivedOptions(msgspec.structs.replace(asked.what_if, all_runs=False))
         return msgspec.structs.replace(self._request, asked=later)
 
     def _read_found(self, request: PipelineRequest, found: Found) -> None:

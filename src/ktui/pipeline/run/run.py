@@ -285,8 +285,8 @@ def _write_simulated(
     tell: OnStep,
 ) -> None:
     new = version.clusters
-    anew = asked.what_if is not None and asked.what_if.anew
-    version.clusters = frozenset(known) - new if anew else frozenset()
+    all_runs = asked.what_if is not None and asked.what_if.all_runs
+    version.clusters = frozenset(known) - new if all_runs else frozenset()
     if not new | version.clusters:
         return
     folds = None if version.clusters else written.folds  # those folded have none of other clusters

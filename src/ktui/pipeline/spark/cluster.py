@@ -244,7 +244,7 @@ def executor_wait_limited(context: SparkContext, log: Path | None) -> Iterator[N
     def watch() -> None:
         with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
             for alone_s in _without_executors(context, over):
-                ends.read(anew=not alone_s)
+                ends.read(in_a_row=alone_s > 0)
                 if alone_s > wait_s or len(ends.found) >= _ENDS:
                     gave_up.set()
                     context.cancelAllJobs()
@@ -288,8 +288,8 @@ class _Ends:
             log4j = java.org.apache.logging.log4j
             log4j.core.config.Configurator.setLevel(_TOLD_BY, log4j.Level.INFO)
 
-    def read(self, *, anew: bool) -> None:
-        """Add those that have ended since the last call; `anew` forgets those before."""
+    def read(self, *, in_a_row: bool) -> None:
+        """Find those that have ended since the last call, `in_a_row` with those before."""
         if self._log is None:
             return
         with self._log.open("rb") as file:
@@ -299,7 +299,7 @@ class _Ends:
         text = whole.decode(errors="replace")
         self._hosts |= dict(_BEGUN.findall(text))
         ended = _ENDED.findall(text)
-        self.found = ended if anew else [*self.found, *ended]
+        self.found = [*self.found, *ended] if in_a_row else ended
 
     def last(self) -> str:
         """Return the name of the last one that has ended, with its host and the reason."""

@@ -221,7 +221,7 @@ def limited_chart(
     height: int,
     top: float,
 ) -> list[list[Piece]]:
-    """Draw the area with a line of dashes over it, where its limit is."""
+    """Draw the area with a line where its limit is."""
     lines = area_chart(values, width, height, top)
     levels = _bridged([_highest(limits, cell, width) for cell in range(width)])
     eighths = [

@@ -161,9 +161,9 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
     tried = [one for one in facts.what_ifs if one.run_id == run_id]
     tried.sort(key=lambda one: _place(one.limits))
     names = _names(tried)
-    foretold = [one for one in tried if one.foretold]
-    throttles = sorted({_column(one) for one in foretold}, key=_looseness)
-    limits = list(dict.fromkeys(names[one.limits] for one in foretold))
+    predicted = [one for one in tried if one.has_prediction]
+    throttles = sorted({_column(one) for one in predicted}, key=_looseness)
+    limits = list(dict.fromkeys(names[one.limits] for one in predicted))
     cells = {(names[one.limits], _column(one)): one for one in tried}
     record = next((one.record for one in tried if one.record is not None), None)
     several = len({one.run_id for one in facts.what_ifs}) > 1
@@ -171,9 +171,9 @@ def what_if_figure(facts: ReportFacts) -> Figure | str:
         says=_what_if_says(tried, names),
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
-            f" column. {_letters(foretold)}. ★ is recommended, ● is the run as it was started. What"
-            " goes beyond the recordings has no prediction: its cell is empty, a row or column of"
-            " only such cells is left out, and the table says what to record."
+            f" column. {_letters(predicted)}. ★ is recommended, ● is the run as it was started."
+            " What goes beyond the recordings has no prediction: its cell is empty, a row or column"
+            " of only such cells is left out, and the table says what to record."
             + (_DRIVEN_CAPTION if _DRIVEN in throttles else "")
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
@@ -274,9 +274,12 @@ def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSO
         "type": "heatmap",
         "x": list(range(len(throttles))),
         "y": list(range(len(limits))),
-        "z": [[c.predicted_s if c and c.foretold else None for c in row] for row in grid],
+        "z": [[c.predicted_s if c and c.has_prediction else None for c in row] for row in grid],
         "text": [
-            [f"{as_duration(c.predicted_s)}{_sign(c)}" if c and c.foretold else "" for c in row]
+            [
+                f"{as_duration(c.predicted_s)}{_sign(c)}" if c and c.has_prediction else ""
+                for c in row
+            ]
             for row in grid
         ],
         "texttemplate": "%{text}",
@@ -317,10 +320,10 @@ def _row(one: WhatIf) -> tuple[str, ...]:
     return (
         f"{limits_words(one.limits)}{_sign(one)}",
         _rate(_column(one)),
-        as_duration(one.predicted_s) if one.foretold else UNKNOWN,
-        f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.foretold else UNKNOWN,
+        as_duration(one.predicted_s) if one.has_prediction else UNKNOWN,
+        f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.has_prediction else UNKNOWN,
         as_duration(one.actual_s),
-        "; ".join(one.assumed or ()) if one.foretold else "",
+        "; ".join(one.assumed or ()) if one.has_prediction else "",
         "; ".join(one.beyond or ()),
     )
 
@@ -343,7 +346,7 @@ def _what_if_says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
         words.append(f"Predicted from other runs only, it is off by {abs(off[0]):.0%}.")
-    shown = (one.assumed or () for one in tried if one.foretold)
+    shown = (one.assumed or () for one in tried if one.has_prediction)
     if assumed := dict.fromkeys(what for each in shown for what in each):
         words.append(f"Assumed, as no recording shows it: {'; '.join(assumed)}.")
     return "\n".join(words)

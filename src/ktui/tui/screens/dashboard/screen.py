@@ -210,11 +210,11 @@ class DashboardScreen(Screen[None]):
         if tp is None or tp not in self._timelines:
             return []
         timeline, context = self._timelines[tp], self._row_context()
-        sign, state = MAP_CELLS[shown.model.state_of(tp)], state_cell(timeline, context)
-        if group is not None and shown.model.state_of(tp) is MapState.DONE:
+        at, state = shown.model.state_of(tp), state_cell(timeline, context)
+        if group is not None and at is MapState.DONE:
             return [Piece(f"  all {group.partitions:,} in {group.name}  ", "dim"), state]
         whole = "" if group is None else f"  the worst of {group.partitions:,} in {group.name}:"
-        why = reason(timeline, context)
+        sign, why = MAP_CELLS[at], reason(timeline, context)
         pieces = [
             Piece(whole, "dim"),
             Piece(f"  {sign.glyph} ", sign.role, bold=True), Piece(str(tp), bold=True),

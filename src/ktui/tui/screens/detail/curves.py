@@ -51,6 +51,11 @@ def mark_at(history: Slots | None, at_s: float) -> int:
     return history.marks[place] if 0 <= place < len(history.marks) else Mark.NOTHING
 
 
+def first_known(values: Sequence[float | None]) -> int:
+    """Return the place of the first value that is known; their number without one."""
+    return next((place for place, value in enumerate(values) if value is not None), len(values))
+
+
 def highest(values: Sequence[float | None]) -> float:
     """Return the highest value that is known; 0 without one."""
     return max((value for value in values if value is not None), default=0.0)

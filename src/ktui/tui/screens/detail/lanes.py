@@ -34,6 +34,7 @@ from ktui.tui.draw.paint import content, table_lines
 from ktui.tui.screens.detail.axis import NOW_LINE, Axis, Boundary, Subject, boundaries, captions
 from ktui.tui.screens.detail.curves import (
     Curve,
+    first_known,
     highest,
     isr_role,
     lag_text,
@@ -360,7 +361,7 @@ class Drawing:
 
     def _copied(self) -> Curve | None:
         values = [None if each is None else each.copied_s for each in self._samples]
-        first = next((at for at, each in enumerate(values) if each is not None), len(values))
+        first = first_known(values)
         values[:first] = self._copied_by_lag()[:first]
         rate = self.subject.timeline.rate_bytes_s
         if rate is None and not any(values):
@@ -398,9 +399,7 @@ class Drawing:
         rate = self.subject.timeline.inbound_bytes_s
         if rate is None and not any(values):
             return None
-        now = figures.as_rate(rate)
-        unseen = next((at for at, each in enumerate(values) if each is not None), len(values))
-        top = highest(values)
+        now, top, unseen = figures.as_rate(rate), highest(values), first_known(values)
         return Curve("written", values, top, figures.as_rate, now, "leader", unseen=unseen)
 
     def _curve_lines(self, curve: Curve, height: int) -> list[Line]:

@@ -24,7 +24,8 @@ from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.execution.run.options import RunOptions
-from ktui.pacing.limits import LETTERS, Limits, Order, Shape, full_limit_figure, is_limited
+from ktui.execution.run.text import limit_figures
+from ktui.pacing.limits import Limits, Order, Shape
 from ktui.planning.check.findings import TO_START
 from ktui.planning.throttle_rates import NO_THROTTLE, canary_in_words
 from ktui.preview.preview import PlanPreview
@@ -89,12 +90,7 @@ def _moves(preview: PlanPreview) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    numbers = [
-        f"{letter} {full_limit_figure(limits, option)}"
-        for option, letter in LETTERS.items()
-        if is_limited(limits, option)
-    ]
-    return "  ".join([*numbers, shape_in_words(limits)])
+    return "  ".join([*limit_figures(limits), shape_in_words(limits)])
 
 
 _START = "start"
