@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.kafka_error import KafkaError, Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
@@ -29,6 +30,8 @@ from ktui.execution.run.text import replica_list_text
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import MAY_COME_S, UNANSWERED
 from ktui.json_text import decode_untrusted
+
+log = logging.getLogger(__name__)
 
 
 class ListedReassignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,13 +280,14 @@ class ForeignCancel:
         """Cancel reassignments, and poll until all is settled or `PATIENCE_S` is over.
 
         `look` is told whether cancels are sent already, and returns None while the cluster is lost;
-        `moves` says what to cancel by the first poll. Returns the last poll. Raises RunProblem: the
-        log cannot be written, and nothing is sent that is not in it.
+        once they are sent, an error of the cluster means the same. `moves` says what to cancel by
+        the first poll. Returns the last poll. Raises RunProblem: the log cannot be written, and
+        nothing is sent that is not in it.
         """
         until_s, begun = self._clock.monotonic() + PATIENCE_S, False
         try:
             while True:
-                seen = await look(begun)
+                seen = await self._seen(look, sent=begun)
                 if seen is not None and begun:
                     await self.follow(seen)
                 elif seen is not None:
@@ -296,6 +300,19 @@ class ForeignCancel:
         finally:
             self.give_up("its end was not seen. Check it: ktui list")
             self.not_written = self._log.write_outcomes()
+
+    @staticmethod
+    async def _seen(look: Look, *, sent: bool) -> Observation | None:
+        try:
+            return await look(sent)
+        except RunProblem:
+            raise
+        except Exception as error:  # whatever the answer: what was sent is followed to its outcome
+            if not sent:
+                raise
+            if not isinstance(error, ClusterError):
+                log.exception("the cluster's answer cannot be read")
+            return None
 
     @property
     def pending(self) -> Collection[TopicPartition]:
@@ -370,6 +387,10 @@ class ForeignCancel:
         except ClusterError as error:
             not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {error}")
             return dict.fromkeys(cancels, not_sent)
+        except Exception as error:
+            log.exception("the answer to a cancel cannot be read")
+            unread = WriteResult(Verdict.UNKNOWN, message=describe_unreadable(error, "its answer"))
+            return dict.fromkeys(cancels, unread)
         return {tp: results.get(tp, UNANSWERED) for tp in cancels}
 
     def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:

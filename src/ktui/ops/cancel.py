@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
 import msgspec
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import Brokers, TopicPartition
@@ -34,6 +35,8 @@ from ktui.execution.run.scope import CancelScope, partitions_on, tracks_in_scope
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.text import KIND_IN_WORDS
 from ktui.execution.run.track import Track
+
+log = logging.getLogger(__name__)
 
 
 class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,15 +288,20 @@ class ClusterCancel:
 
     async def _poll(self, begun: bool) -> Observation | None:  # noqa: FBT001 - as ForeignCancel asks
         """Read journals before and after it: one of the two has what a run has in flight."""
-        if not begun:  # the cluster may have been lost for a while
-            await self._refuse_owned()
         self._claims = set(self._in_flight())
         try:
+            if not begun:  # the cluster may have been lost for a while
+                await self._refuse_owned()
             seen = await self._observer.poll(
                 Interest(partitions=frozenset(self.foreign), fresh=True)
             )
         except ClusterError as error:
             seen, self._lost = None, str(error)
+        except RunProblem:  # of another owner
+            raise
+        except Exception as error:  # runs have their cancel already, and their answer is awaited
+            log.exception("the cluster's answer cannot be read")
+            seen, self._lost = None, describe_unreadable(error)
         for run in self._runs:
             run.refresh()
         self._claims |= set(self._in_flight())
@@ -332,12 +340,7 @@ async def cancel_foreign(
     cancel = ForeignCancel(ports.writer, clock, log)
 
     async def look(begun: bool) -> Observation | None:  # noqa: FBT001 - as ForeignCancel asks
-        try:
-            seen = await observer.poll(interest)
-        except ClusterError:
-            if not begun:
-                raise
-            return None  # the cancel is sent, so keep waiting for its outcome
+        seen = await observer.poll(interest)
         if not begun:
             await asyncio.to_thread(_check_nobody_runs, state, cluster_id, moves)
         return seen

@@ -189,6 +189,17 @@ async def test_a_change_denied_as_a_whole_names_the_permission_it_needs() -> Non
     assert results[ORDERS].code == "CLUSTER_AUTHORIZATION_FAILED"
 
 
+async def test_a_change_whose_answer_cannot_be_read_is_unknown_not_a_defect() -> None:
+    def unreadable(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+        yield ORDERS, answer["error_code"], None
+
+    wire = cast("Wire", Answering(dict))
+    change = BatchedRequest([ORDERS], lambda: None)
+    results = await Sender(wire, ALTER, unreadable).in_turn([change])
+    assert results[ORDERS].verdict is Verdict.UNKNOWN
+    assert results[ORDERS].message.startswith("its answer cannot be read: ")
+
+
 _COUNT = 50_000
 _API_VERSIONS, _METADATA, _LIST = 18, 3, 46
 _FLEXIBLE = {_API_VERSIONS: 0, _METADATA: 0, _LIST: 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -10,7 +11,13 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, TimedOut
+from ktui.cluster.errors import (
+    ClusterError,
+    NotAuthorized,
+    Refused,
+    TimedOut,
+    describe_unreadable,
+)
 from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
@@ -18,6 +25,8 @@ from ktui.cluster.text import clean
 from ktui.kafka.transport.client import AnswerLost, RequestFactory, Wire
 from ktui.kafka.transport.pool import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose, most_informative, name_of, permission_fix
+
+log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _CLOCK = SystemClock()
@@ -106,11 +115,16 @@ class Sender(Generic[Part]):
             return dict.fromkeys(change.parts, result)
         except ClusterError as error:
             return error
+        try:
+            results = {
+                part: _result(code, message, _needed(code, part, self._needs(part)))
+                for part, code, message in self._read_answer(answer)
+            }
+        except Exception as error:  # it was sent: only a later read can show what came of it
+            log.exception("the answer to a request cannot be read")
+            unread = WriteResult(Verdict.UNKNOWN, message=describe_unreadable(error, "its answer"))
+            return dict.fromkeys(change.parts, unread)
         unmentioned = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
-        results = {
-            part: _result(code, message, _needed(code, part, self._needs(part)))
-            for part, code, message in self._read_answer(answer)
-        }
         return {part: results.get(part, unmentioned) for part in change.parts}
 
 

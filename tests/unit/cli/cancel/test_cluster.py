@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
 from ktui.execution import RunProblem
 from ktui.simulated import layout
 from support.cli.cancel_sandbox import CancelSandbox, lines, parsed, rows
@@ -122,6 +124,26 @@ def test_losing_the_cluster_during_a_cancel_leaves_its_outcome_unknown(
 
     assert result.exit_code == 3, result.exception
     assert "orders-0 unknown - - its end was not seen. Check it: ktui list" in lines(result)
+
+
+def test_a_poll_that_cannot_be_read_is_taken_again_before_anything_is_sent(
+    sandbox: CancelSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.others_move("orders-0")
+    poll, polls = Observer.poll, list[Interest]()
+
+    async def garbled(self: Observer, interest: Interest) -> Observation:
+        polls.append(interest)
+        if len(polls) == 2:  # the first one shows what would be cancelled
+            raise KeyError("partitions")
+        return await poll(self, interest)
+
+    monkeypatch.setattr(Observer, "poll", garbled)
+
+    result = sandbox.cancel("--stop", "--all")
+
+    assert result.exit_code == 0, result.exception
+    assert not sandbox.moving
 
 
 def test_an_interrupt_warns_that_sent_cancels_still_take_effect(

@@ -201,6 +201,42 @@ def test_a_cancel_that_could_not_be_sent_is_refused_with_the_reason(scene: Scene
     )
 
 
+@pytest.mark.parametrize("sent_before", [True, False], ids=["sent", "not sent"])
+def test_an_answer_that_cannot_be_read_is_settled_by_polling(
+    scene: Scene, *, sent_before: bool
+) -> None:
+    writer = scene.writer
+
+    class Garbled:
+        async def alter_reassignments(self, targets: Any, **how: Any) -> Any:
+            if sent_before:
+                await writer.alter_reassignments(targets, **how)
+            raise KeyError("error_code")
+
+    scene.writer = Garbled()  # type: ignore[assignment] # half a writer is enough
+
+    expected = ForeignOutcome.STOPPED if sent_before else ForeignOutcome.UNKNOWN
+    assert scene.outcomes(then=5.0) == [expected] * 2
+
+
+def test_a_poll_that_cannot_be_read_does_not_end_a_cancel_that_is_sent(scene: Scene) -> None:
+    cancelling, polls = ForeignCancel(scene.writer, scene.clock, scene.log), list[bool]()
+
+    async def look(sent: bool) -> Observation:  # noqa: FBT001 - as ForeignCancel asks
+        polls.append(sent)
+        if len(polls) == 2:
+            raise KeyError("partitions")
+        return await scene.observe()
+
+    def moves(seen: Observation) -> list[ListedReassignment]:
+        return [*listed_reassignments(seen).values()]
+
+    asyncio.run(cancelling.carry_out(look, moves))
+
+    assert {each.outcome for each in cancelling.settled.values()} == {ForeignOutcome.STOPPED}
+    assert polls == [False, True, True]
+
+
 class Slow:
     """Answers each request only after the read that it rests on has become too old for others."""
 
