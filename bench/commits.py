@@ -22,7 +22,7 @@ from bench.checks import check_count
 from bench.committing import Timed, committers
 from bench.disturbing import quietly, watched
 from ktui.cli.lab import connect
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     CoordinatedId,
     CoordinatorKind,
     coordinating_partition,

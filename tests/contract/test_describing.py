@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     SHARE,
     SHARE_GROUPS_TOPIC,
     CoordinatedId,

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     CoordinatedId,
     coordinating_partition,
     java_hash,

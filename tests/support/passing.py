@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ktui.cluster.broker import BrokerConfig
-from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
+from ktui.cluster.broker import BrokerConfig, CoordinatedIds, CoordinatorKind
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,

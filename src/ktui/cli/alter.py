@@ -43,8 +43,7 @@ from ktui.cli.topic_change import (
 from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.broker import online_brokers
 from ktui.cluster.clock import Clock, SystemClock, read_until
-from ktui.cluster.errors import ClusterError, Unsupported
-from ktui.cluster.kafka_error import ADDING, what_helps
+from ktui.cluster.errors import ADDING, ClusterError, Unsupported, what_helps
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
 from ktui.execution import RunProblem, RunRefused

@@ -10,9 +10,8 @@ import msgspec
 
 from ktui.cli.context.terminal import BadInput
 from ktui.cluster.asking import FreshMetadata, read_cluster_and_reassignments, with_reassignments
-from ktui.cluster.broker import Broker, online_brokers
+from ktui.cluster.broker import INTERNAL_TOPICS, Broker, online_brokers
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.figures import topic_names
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader

@@ -14,8 +14,7 @@ import msgspec
 from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.clock import Clock, wait_for_first
-from ktui.cluster.errors import ClusterError, Failure, Operation
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import ClusterError, Failure, Means, Operation, means
 from ktui.cluster.observation import Census, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import (

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ktui.cluster.clock import Clock, wait_at_most
-from ktui.cluster.errors import ClusterError, NotAuthorized, Refused
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, KafkaError, NotAuthorized, Refused
 from ktui.cluster.ownership import (
     KIND,
     STORE,

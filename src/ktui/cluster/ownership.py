@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from ktui.cluster.broker import GROUPS_TOPIC
 from ktui.cluster.clock import Clock, wait_at_most
-from ktui.cluster.coordination import GROUPS_TOPIC
 
 
 class ClusterOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,14 +17,14 @@ import msgspec
 from ktui.cluster.broker import (
     Broker,
     BrokerConfig,
+    CoordinatedIds,
+    CoordinatorKind,
     LogDir,
     ReplicaDir,
     TopicConfig,
     online_brokers,
 )
-from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, Failure, KafkaError, NotAuthorized
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 
 

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, describe_unreadable
-from ktui.cluster.kafka_error import KafkaError, Means, means
+from ktui.cluster.errors import ClusterError, KafkaError, Means, describe_unreadable, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult

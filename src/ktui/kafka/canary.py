@@ -25,8 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the same
 from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteRecordsRequest
 from kafka.protocol.producer.produce import ProduceRequest
 
-from ktui.cluster.errors import ClusterError, Refused, TimedOut
-from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
+from ktui.cluster.errors import ClusterError, KafkaError, Means, Refused, TimedOut, error_of, means
 from ktui.cluster.ports import CanaryObstacles, ConfigResource, ConfigScope
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection

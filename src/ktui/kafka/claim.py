@@ -8,8 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
-from ktui.cluster.kafka_error import KafkaError, Means, means
+from ktui.cluster.errors import (
+    ClusterError,
+    KafkaError,
+    Means,
+    Refused,
+    TimedOut,
+    Unreachable,
+    means,
+)
 from ktui.cluster.ownership import GroupDescription, HeartbeatAnswer, Member
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.requests import groups as requests

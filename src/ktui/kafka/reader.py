@@ -10,10 +10,23 @@ from typing import Any
 
 import msgspec
 
-from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.coordination import TRANSACTIONS_NEED, CoordinatedIds, CoordinatorKind
-from ktui.cluster.errors import ClusterError, Failure, Operation, Refused, Unsupported
-from ktui.cluster.kafka_error import KafkaError, Means, means
+from ktui.cluster.broker import (
+    TRANSACTIONS_NEED,
+    BrokerConfig,
+    CoordinatedIds,
+    CoordinatorKind,
+    TopicConfig,
+)
+from ktui.cluster.errors import (
+    ClusterError,
+    Failure,
+    KafkaError,
+    Means,
+    Operation,
+    Refused,
+    Unsupported,
+    means,
+)
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from ktui.cluster.errors import Unsupported
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError, Unsupported
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,

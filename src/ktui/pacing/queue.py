@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.limits import COUNTED, InternalOrder, Order
 from ktui.pacing.situation import Demand, Move, Place, WantedPartition

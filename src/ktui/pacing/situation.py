@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 
 

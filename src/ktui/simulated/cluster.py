@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.cluster.errors import Refused, Unreachable
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError, Refused, Unreachable
 from ktui.cluster.ownership import GroupDescription, GroupMembership, HeartbeatAnswer, Member
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.simulated import layout

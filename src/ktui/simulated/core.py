@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError, NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import FOLLOWER_REPLICAS, LEADER_REPLICAS, broker_resource

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     SHARE,
     TRANSACTIONS_NEED,
+    Broker,
+    BrokerConfig,
     CoordinatedId,
     CoordinatedIds,
     CoordinatorKind,
+    LogDir,
+    TopicConfig,
     coordinating_partition,
     java_hash,
     share_state_key,
 )
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, Failure, KafkaError, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import msgspec
 
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.clock import Clock
-from ktui.cluster.coordination import INTERNAL_TOPICS
 from ktui.cluster.errors import Failure, NotAuthorized
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader

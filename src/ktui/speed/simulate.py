@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.limits import InternalOrder, Limits, Order

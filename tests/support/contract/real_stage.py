@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from ktui.cli.lab import connect
-from ktui.cluster.errors import Unreachable
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import Means, Unreachable, means
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
 from ktui.cluster.settings import CORDONED, EVERY

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from confluent_kafka import ShareConsumer
 
+from ktui.cluster.broker import GROUPS_TOPIC, CoordinatorKind
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.cluster.coordination import GROUPS_TOPIC, CoordinatorKind
 from ktui.cluster.ownership import GroupMembership
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import (

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from ktui.cli.lab import connect
-from ktui.cluster.coordination import GROUPS_TOPIC
+from ktui.cluster.broker import GROUPS_TOPIC
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.lab import control, security
 from ktui.lab.java import sharing_flags

@@ -17,8 +17,17 @@ from kafka.errors import for_code
 import ktui
 from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.errors import ClusterError, NotAuthorized, Operation, TimedOut, Unreachable
-from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
+from ktui.cluster.errors import (
+    ClusterError,
+    KafkaError,
+    Means,
+    NotAuthorized,
+    Operation,
+    TimedOut,
+    Unreachable,
+    error_of,
+    means,
+)
 from ktui.cluster.ownership import (
     ANSWER_STALE_S,
     LATE_S,
@@ -264,7 +273,7 @@ def test_no_other_file_has_the_name_of_an_error_as_a_word() -> None:
         for file in SOURCE.rglob("*.py")
         if file.name not in LIBRDKAFKA and words.search(file.read_text())
     }
-    assert found == {"cluster/kafka_error.py"}
+    assert found == {"cluster/errors.py"}
 
 
 @pytest.mark.parametrize("kind", [Unreachable, NotAuthorized, TimedOut])

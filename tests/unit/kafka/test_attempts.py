@@ -15,7 +15,7 @@ from kafka.protocol.admin import ListPartitionReassignmentsResponse
 from kafka.protocol.admin.groups import ListGroupsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
-from ktui.cluster.coordination import CoordinatorKind
+from ktui.cluster.broker import CoordinatorKind
 from ktui.cluster.errors import NotAuthorized, Refused, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict

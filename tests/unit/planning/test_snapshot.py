@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 import pytest
 
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     GROUPS_TOPIC,
     SHARE_GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,

@@ -32,7 +32,7 @@ from ktui.cli.plan.make_options import (
     weighted,
     wishes_of,
 )
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.errors import Failure
 from ktui.cluster.text import clean
 from ktui.columns import Column, column, figures, table_of

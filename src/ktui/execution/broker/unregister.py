@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ktui.cluster.asking import LEAVES_WITHIN_S
 from ktui.cluster.clock import Clock, read_until
-from ktui.cluster.errors import ClusterError
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, KafkaError
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterPorts,

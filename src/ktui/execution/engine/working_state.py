@@ -12,9 +12,8 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import NotAuthorized, Operation, Refused
+from ktui.cluster.errors import Means, NotAuthorized, Operation, Refused, means
 from ktui.cluster.figures import SIZES_EVERY_S
-from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterReader, Verdict, WriteResult

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from ktui.cluster.kafka_error import KafkaError, Means, means, what_helps
+from ktui.cluster.errors import KafkaError, Means, means, what_helps
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run import events

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import Means, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run import events

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import ClusterError, KafkaError, NotAuthorized, describe_unreadable
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.run import Run

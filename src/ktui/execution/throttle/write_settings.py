@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, NotAuthorized
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import ClusterError, Means, NotAuthorized, means
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.ownership import SendGuard
 from ktui.cluster.ports import (

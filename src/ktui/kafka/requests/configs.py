@@ -10,8 +10,7 @@ import msgspec
 from kafka.protocol.admin.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.errors import ClusterError
-from ktui.cluster.kafka_error import KafkaError, error_of
+from ktui.cluster.errors import ClusterError, KafkaError, error_of
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,

@@ -17,14 +17,14 @@ from kafka.protocol.consumer.group import (
 )
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     SHARE,
     CoordinatedId,
     coordinating_partition,
     java_hash,
     share_state_key,
 )
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import Means, means
 from ktui.cluster.ownership import (
     EMPTY_ASSIGNMENT,
     INSTANCE,

@@ -28,13 +28,14 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest, Metadat
 from ktui.cluster.broker import Broker
 from ktui.cluster.errors import (
     Failure,
+    Means,
     NotAuthorized,
     Operation,
     TimedOut,
     Unreachable,
     Unsupported,
+    means,
 )
-from ktui.cluster.kafka_error import Means, means
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterDescription, TopicsAnswer
 from ktui.cluster.text import clean

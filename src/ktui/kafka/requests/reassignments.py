@@ -20,8 +20,7 @@ from kafka.protocol.admin.topics import (
 from kafka.protocol.api_message import ApiMessage
 
 from ktui.cluster.broker import FutureReplica, LogDir, ReplicaDir
-from ktui.cluster.errors import ClusterError, NotAuthorized
-from ktui.cluster.kafka_error import KafkaError, error_of
+from ktui.cluster.errors import ClusterError, KafkaError, NotAuthorized, error_of
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean

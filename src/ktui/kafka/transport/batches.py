@@ -13,12 +13,15 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import (
     ClusterError,
+    KafkaError,
+    Means,
     NotAuthorized,
     Refused,
     TimedOut,
     describe_unreadable,
+    error_of,
+    means,
 )
-from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.cluster.text import clean

@@ -14,8 +14,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from ktui.cluster.broker import Broker
-from ktui.cluster.errors import ClusterError, TimedOut, Unreachable, WrongCluster
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import ClusterError, Means, TimedOut, Unreachable, WrongCluster, means
 from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.pool import (

@@ -29,14 +29,17 @@ from kafka.errors import KafkaError as ClientError
 from ktui.cluster.errors import (
     AuthenticationFailed,
     ClusterError,
+    KafkaError,
+    Means,
     NotAuthorized,
     NotKafka,
     Refused,
     TimedOut,
     Unreachable,
     Unsupported,
+    error_of,
+    means,
 )
-from ktui.cluster.kafka_error import KafkaError, Means, error_of, means
 from ktui.cluster.text import clean
 from ktui.kafka.transport.pool import ANY_TIME, Call, SendDeadline
 

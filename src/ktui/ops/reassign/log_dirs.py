@@ -10,8 +10,7 @@ import msgspec
 
 from ktui.cluster.broker import ReplicaDir
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.kafka_error import Means, means
+from ktui.cluster.errors import Failure, Means, Operation, means
 from ktui.cluster.partition import Brokers, PartitionState, Replica, TopicPartition
 from ktui.cluster.ports import (
     ClusterPorts,

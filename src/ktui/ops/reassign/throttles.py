@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ConfigResource, ConfigScope
 from ktui.cluster.settings import (

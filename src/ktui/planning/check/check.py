@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from ktui.cluster.coordination import (
+from ktui.cluster.broker import (
     INTERNAL_TOPICS,
     SHARE,
     STREAMS,

@@ -9,8 +9,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
-from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
+from ktui.cluster.broker import (
+    Broker,
+    BrokerConfig,
+    CoordinatedIds,
+    CoordinatorKind,
+    LogDir,
+    TopicConfig,
+    online_brokers,
+)
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import CanaryObstacles, Grant, Permissions, Setting

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.asking import read_cluster_and_reassignments, with_reassignments
-from ktui.cluster.broker import TopicConfig, cordoned_brokers
+from ktui.cluster.broker import CoordinatedIds, CoordinatorKind, TopicConfig, cordoned_brokers
 from ktui.cluster.clock import Clock
-from ktui.cluster.coordination import CoordinatedIds, CoordinatorKind
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.figures import topic_names
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.planning.intents.layout import Layout
 from ktui.planning.intents.made_plan import Internal, Left, MadePlan, Why, Wishes, check_wishes

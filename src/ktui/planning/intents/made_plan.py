@@ -9,7 +9,7 @@ from math import isfinite
 
 import msgspec
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.layout import Layout
 from ktui.planning.plan import Plan, closest_names, join_all, join_named, join_some, shortened

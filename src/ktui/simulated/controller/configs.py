@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,

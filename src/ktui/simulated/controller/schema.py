@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import (
     CORDONED,

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.flows import (
     ChannelKey,

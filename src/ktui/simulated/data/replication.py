@@ -10,7 +10,7 @@ from itertools import repeat
 import msgspec
 
 from ktui.cluster.broker import FutureReplica, ReplicaDir
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.records import RecordChange
 from ktui.simulated.data.flows import Log, ThrottledReplicas, TideFactors, TopicLogs, TrafficMoment

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from ktui.cluster.errors import Unreachable
-from ktui.cluster.kafka_error import KafkaError
+from ktui.cluster.errors import KafkaError, Unreachable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState

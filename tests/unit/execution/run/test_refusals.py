@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from ktui.cluster.kafka_error import KafkaError, Means
+from ktui.cluster.errors import KafkaError, Means
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.run.events import Request
 from ktui.execution.run.parts import MOST_TRIES, Outcome, failure_reason, judge_refusal

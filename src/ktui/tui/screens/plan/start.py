@@ -16,7 +16,7 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
-from ktui.cluster.coordination import INTERNAL_TOPICS
+from ktui.cluster.broker import INTERNAL_TOPICS
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution import RunProblem
