@@ -61,19 +61,6 @@ def test_of_several_problems_the_tools_first_one_is_named(line: str, first: str)
     assert problem(line) == first
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"{LISTING} --list=x",
-        "--bootstrap-server --list",
-        f"{EXECUTING} --throttle abc --timeout 1.5",
-        f"{EXECUTING} {FILE} {SERVER}",
-    ],
-)
-def test_what_the_tool_finds_out_later_is_not_refused_here(line: str) -> None:
-    assert problem(line) is None
-
-
 TOOLS = {
     "generate": "bootstrap-server command-config topics-to-move-json-file broker-list "
     "disable-rack-aware",

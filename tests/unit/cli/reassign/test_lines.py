@@ -80,12 +80,6 @@ def test_an_empty_list_says_so() -> None:
     assert tool.reassignments_text({}) == "No partition reassignments found."
 
 
-def test_execute_refuses_a_second_reassignment_without_additional() -> None:
-    assert tool.EXISTING_REASSIGNMENT == (
-        "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment."  # noqa: E501 - one line of output
-    )
-
-
 def test_errors_name_what_does_not_exist() -> None:
     unknown = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
     assert tool.line(tool.UNKNOWN_BROKER, [4]) == "Unknown broker id 4"
@@ -94,21 +88,6 @@ def test_errors_name_what_does_not_exist() -> None:
     one, both = (tool.line(tool.UNKNOWN_PARTITIONS, some, ", ") for some in (missing[:1], missing))
     assert one == f"{unknown}: Unable to find partition: foo-11"
     assert both == f"{unknown}: Unable to find partition: foo-10, foo-11"
-
-
-def test_throttles_are_announced_with_a_warning() -> None:
-    assert tool.THROTTLE_WARNING == (
-        "Warning: You must run --verify periodically, until the reassignment completes, "
-        "to ensure the throttle is removed."
-    )
-    assert (
-        tool.THROTTLE_SET.format(1_000_000)
-        == "The inter-broker throttle limit was set to 1000000 B/s"
-    )
-    assert (
-        tool.LOG_DIR_THROTTLE_SET.format(0)
-        == "The replica-alter-dir throttle limit was set to 0 B/s"
-    )
 
 
 @pytest.mark.parametrize(
@@ -156,10 +135,6 @@ def test_cancel_names_what_was_refused() -> None:
     )
 
 
-def test_cancel_says_that_no_log_dir_move_is_active() -> None:
-    assert tool.NO_MOVES_TO_CANCEL == "None of the specified partition moves are active."
-
-
 def test_cleared_throttles_name_their_brokers_and_topics() -> None:
     assert tool.line(tool.BROKERS_CLEARED, {3}) == "Clearing broker-level throttles on broker 3"
     assert tool.line(tool.BROKERS_CLEARED, {10, 2, 1}) == (
@@ -197,14 +172,6 @@ def test_log_dir_moves_that_did_not_begin_in_time_are_named(
 
 def test_a_refused_log_dir_move_is_named() -> None:
     assert tool.line(tool.MOVE_FAILED, [Replica(FOO0, 1)]) == "Failed to alter dir for foo-0-1"
-
-
-def test_what_controllers_do_not_support_is_reported_in_kafkas_words() -> None:
-    assert tool.UNSUPPORTED_BY_CONTROLLER == (
-        "org.apache.kafka.common.errors.UnsupportedEndpointTypeException: "
-        "This Admin API is not yet supported when communicating directly with the controller "
-        "quorum."
-    )
 
 
 @pytest.mark.parametrize(
