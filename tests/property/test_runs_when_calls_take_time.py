@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from ktui.pacing.limits import SHAPES, Mode
 from support.chaos.defects import DEFECTS, Defect, put_back
 from support.chaos.run import ChaosRun
 from support.chaos.soak import Tally, check_end, outcome_of, played
+from support.runs.troubled import TROUBLES
 
 FOUND_BY_SEEDS = {
     "an alter by an old look": 14,
@@ -36,8 +39,25 @@ def test_runs_whose_calls_take_time_keep_their_word_and_end_whatever_happens(
     assert tally.never == []
 
 
-def _carried(seed: int, folder: Path) -> ChaosRun:
-    run = ChaosRun(seed, folder)
+MORE_SEEDS = range(100, 116)
+
+
+@pytest.mark.parametrize("seed", MORE_SEEDS)
+def test_whatever_happens_to_a_run_it_keeps_its_rules_and_ends_correctly(
+    seed: int, tmp_path: Path
+) -> None:
+    _carried(seed, tmp_path, urgent_first=seed % 2 == 1)
+
+
+def test_every_kind_of_trouble_and_of_limits_is_in_these_runs(tmp_path: Path) -> None:
+    runs = [ChaosRun(seed, tmp_path / str(seed)) for seed in (*SEEDS, *MORE_SEEDS)]
+
+    assert {type(due.act) for run in runs for due in run.acts} >= TROUBLES
+    assert {(run.limits.shape, run.limits.mode) for run in runs} == {*product(SHAPES, Mode)}
+
+
+def _carried(seed: int, folder: Path, *, urgent_first: bool = False) -> ChaosRun:
+    run = ChaosRun(seed, folder, urgent_first=urgent_first)
     try:
         asyncio.run(run.to_its_end())
         check_end(run)

@@ -98,11 +98,12 @@ class ChaosRun(TroubledRun):
     If the seed decides on two runs, the other one has half of the partitions.
 
     Args:
-        seed: decides everything.
+        seed: decides everything else.
         folder: the parent of the state directory.
+        urgent_first: whether partitions with too few replicas in sync go first.
     """
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, *, urgent_first: bool = False) -> None:
         self.more = random.Random(f"chaos {seed}")  # noqa: S311 - a test's dice
         self.rates = random.Random(f"rates {seed}")  # noqa: S311 - a test's dice
         self.cordons = random.Random(f"cordons of {seed}")  # noqa: S311 - a test's dice
@@ -112,7 +113,7 @@ class ChaosRun(TroubledRun):
         self.turn: asyncio.Lock | None = None
         """Held by the run that is being executed, if two runs take turns."""
         self.other: ChaosRun | None = None
-        super().__init__(seed, self.run_dir.path)
+        super().__init__(seed, self.run_dir.path, urgent_first=urgent_first)
         self._set_up()
         if self.faults.on & {Fault.IN_TURN, Fault.CONCURRENT}:
             self._share()
@@ -133,6 +134,8 @@ class ChaosRun(TroubledRun):
         self.reader = self.chaos
         self.check_throttle = self._check_one_throttle
         self.commands_asked: list[str] = []
+        self.altered = set[TopicPartition]()
+        """Partitions that others have altered in the middle of a call."""
         self.deaths = 0
         self.carried = False
         """Whether the run has an engine now."""
@@ -355,7 +358,18 @@ class ChaosRun(TroubledRun):
         known = self.cluster.controller.get(tp)
         cancels = known is not None and known.reassigning and self.more.random() < 0.4
         target = None if cancels else tuple(self.more.sample(BROKERS, self.more.choice((2, 3))))
+        self.altered.add(tp)
         self.cluster.do(acts.Alter({tp: target}))
+
+    def foreign(self) -> set[TopicPartition]:
+        """Return the partitions that other people have altered."""
+        altering = (due.act for run in self.runs for due in run.acts)
+        planned = {tp for act in altering if isinstance(act, acts.Alter) for tp in act.targets}
+        return planned.union(*(run.altered for run in self.runs))
+
+    def deleted(self) -> set[str]:
+        deleting = (due.act for run in self.runs for due in run.acts)
+        return {act.topic for act in deleting if isinstance(act, acts.DeleteTopic)}
 
     def fail(self, partitions: Collection[TopicPartition]) -> None:
         known = self.cluster.controller.get(self.more.choice([*partitions]))

@@ -20,9 +20,12 @@ import msgspec
 
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import CancelKind, State
+from ktui.execution.run.track import Track
 from support.chaos.faults import Fault
 from support.chaos.judge import GIVEN_BACK, LAST, MOVES, ON_A_RESUME, ON_MORE, OTHERS, TAKEN_OVER
 from support.chaos.run import ChaosRun
+from support.runs.engine_runs import Replicas
 from support.runs.witnessed import facts
 
 
@@ -32,12 +35,44 @@ def check_end(run: ChaosRun) -> None:
         each.judge.check()
         outcome = each.folded
         assert facts(Run("run").fold(each.entries())) == facts(outcome)
+        _check_where_partitions_ended(each, outcome)
         if not outcome.ended:
             now_s = each.clock.monotonic()
             assert each.at_rest, f"it has not ended after {now_s:.0f} s, and is not idle"
             if not each.turned_away:
                 _check_what_it_waits_for(each, outcome)
     run.check_settings()
+
+
+def _check_where_partitions_ended(run: ChaosRun, outcome: Run) -> None:
+    """Check each state by the controller's record, where nobody else has had a hand in it."""
+    for track in outcome.tracks.values():
+        foreign, deleted = track.tp in run.foreign(), track.tp.topic in run.deleted()
+        if track.state is State.TOPIC_GONE:
+            assert deleted, track
+        elif track.state is State.CHANGED_ELSEWHERE:
+            assert foreign, track
+        elif track.state is State.FAILED:
+            assert "refused" in track.reason
+        elif track.state.ended and not (foreign or deleted):
+            known = run.cluster.controller.get(track.tp)
+            assert known is not None
+            assert not known.reassigning, f"it moves still: {track}"
+            _check_replicas(track, known.replicas)
+
+
+def _check_replicas(track: Track, replicas: Replicas) -> None:
+    match track.state:
+        case State.DONE:
+            assert replicas == track.planned.target, track
+        case State.ROLLED_BACK:
+            assert replicas == track.original, track
+        case State.STOPPED if not track.begun:
+            assert replicas == track.planned.original, track
+        case State.STOPPED if track.cancel is CancelKind.TRIM:
+            assert len(replicas) <= max(len(track.original), len(track.planned.target)), track
+        case _:
+            pass
 
 
 def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:

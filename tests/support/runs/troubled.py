@@ -17,8 +17,6 @@ from ktui.cluster.settings import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    RATES,
-    REPLICAS,
 )
 from ktui.execution.journal.commands import (
     CancelMoves,
@@ -28,11 +26,9 @@ from ktui.execution.journal.commands import (
     SetLimits,
     SetThrottle,
 )
-from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import CancelKind, State
-from ktui.execution.run.track import Track
+from ktui.execution.run.states import CancelKind
 from ktui.pacing.limits import (
     CHOICES,
     NUMBERS,
@@ -46,12 +42,10 @@ from ktui.pacing.limits import (
     Order,
     Shape,
 )
-from ktui.pacing.situation import Blocked, BlockReason
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.records import Registration
 from ktui.simulated.layout import (
     VERSIONS,
     BrokerSpec,
@@ -60,10 +54,8 @@ from ktui.simulated.layout import (
     ScheduledEvent,
     TopicSpec,
 )
-from support.runs.cancel_stories import CancelRules
 from support.runs.engine_runs import Replicas
 from support.runs.held_to_rules import Rules
-from support.runs.throttled import Others, Settings, ThrottleRules, settings_in
 from support.runs.witnessed import KilledRun
 
 BROKERS = range(1, 8)
@@ -71,17 +63,13 @@ _RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}
 """The first broker has none."""
 OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
-AGAIN_S = 400.0
-"""Seconds: long enough for requests in flight, and for brokers that come back."""
-
 
 TROUBLES = {
     layout.Kill, layout.Shutdown, layout.Start, layout.Hang, layout.Resume, layout.Slow,
-    layout.FillDisk, layout.ChangeController, layout.LoseRequest, layout.LoseAnswer,
-    layout.DelayRequest, layout.Deny, layout.Alter, layout.ElectLeaders, layout.DeleteTopic,
-    layout.CreateTopic,
+    layout.FillDisk, layout.ChangeController, layout.Deny, layout.Alter, layout.ElectLeaders,
+    layout.DeleteTopic, layout.CreateTopic,
 }  # fmt: skip
-"""All kinds of acts; the seeds that every test run plays have each of them."""
+"""All kinds of acts but faults of calls; the seeds that every test run plays have each of them."""
 
 
 class TroubledRun(KilledRun):
@@ -246,24 +234,6 @@ class TroubledRun(KilledRun):
         finally:
             asking.cancel()
 
-    async def resumed_once(self) -> Run:
-        """Run to the end; resume once if left or paused, now that everything is well."""
-        outcome = await self.to_its_end()
-        await self.clock.sleep(AGAIN_S)
-        if not outcome.ended:
-            self.reaper.at = frozenset()
-            leaving = asyncio.create_task(self._leave())
-            outcome = await self.execute()
-            leaving.cancel()
-            await self.clock.sleep(AGAIN_S)
-        self.cluster.catch_up()
-        return outcome
-
-    async def _leave(self) -> None:
-        await self.clock.sleep(self.longest_s)
-        assert self.engine is not None
-        self.engine.leave("nothing happens any more")
-
     async def _ask(self) -> None:
         """Send the operators' commands, each at its time; finally leave the run."""
         began_s = self.clock.monotonic()
@@ -274,19 +244,6 @@ class TroubledRun(KilledRun):
         assert self.engine is not None
         self.reaper.at = frozenset()
         self.engine.leave("nothing happens any more")
-
-    @property
-    def troubles(self) -> set[type[OutsideEvent]]:
-        """The kinds of acts of the seed, apart from those that mend everything at last."""
-        return {type(due.act) for due in self.acts if due.at_s < TROUBLED_S}
-
-    def foreign(self) -> set[TopicPartition]:
-        """Return the partitions that other people have altered."""
-        altering = (due.act for due in self.acts if isinstance(due.act, layout.Alter))
-        return {tp for act in altering for tp in act.targets}
-
-    def deleted(self) -> set[str]:
-        return {due.act.topic for due in self.acts if isinstance(due.act, layout.DeleteTopic)}
 
 
 _CALLS = (
@@ -312,25 +269,13 @@ def _set_limits(limits: Limits) -> SetLimits:
     return SetLimits(options, brokers)
 
 
-def started(run: Run) -> Started:
-    assert run.started is not None
-    return run.started
-
-
-def offline_reason(known: Registration) -> str:
-    """Return the expected reason of an offline partition, by the controller's record."""
-    if known.elr and not {*known.elr} & {*known.replicas}:
-        return Blocked(BlockReason.ELIGIBLE_GONE, known.elr).sentence
-    return "it is offline: no replica leads"
-
-
 WANTED = ("300kB", "500kB", "900kB,3=200kB", "400kB,2=none", "5=300kB")
 LATER = (*WANTED, "none", "2MB", "150kB")
 _SETTING = ("alter_configs", "broker_config")
 
 
-class ThrottledTrouble(TroubledRun):
-    """A run with throttles, where others set throttles and lists, too, and change them.
+class ThrottledAndCalledOff(TroubledRun):
+    """Such a run with throttles, of which some is cancelled, and where others set throttles, too.
 
     Args:
         seed: decides everything.
@@ -342,8 +287,17 @@ class ThrottledTrouble(TroubledRun):
         self.more = random.Random(f"throttles {seed}")  # noqa: S311 - a test's dice
         super().__init__(seed, folder, killed=killed)
         self.cluster.configure([self._theirs() for _ in range(self.more.randint(0, 4))])
-        self.others = Others(self)
-        self.throttle_rules = ThrottleRules(self, self.others)
+        if self.more.random() < 0.3:
+            self._shut_the_gate()
+
+    def _shut_the_gate(self) -> None:
+        at_s = self.more.uniform(0.0, TROUBLED_S)
+
+        def shut(who: str | None) -> None:
+            self.gate_shut = who
+
+        self.cluster.at(at_s, lambda: shut("somebody@here"))
+        self.cluster.at(TROUBLED_S + self.more.uniform(0.0, 50.0), lambda: shut(None))
 
     def _options(self) -> dict[str, Any]:
         chosen = super()._options()
@@ -371,12 +325,23 @@ class ThrottledTrouble(TroubledRun):
         ]
 
     def _commands(self) -> list[tuple[float, Command]]:
-        dice = self.more
+        dice, some = self.more, list(self.targets)
+        cancels: list[tuple[float, Command]] = []
+        for _ in range(dice.randint(1, 4)):
+            kind = dice.choice(
+                (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+            )
+            scopes = (
+                CancelMoves(kind),
+                CancelMoves(kind, topics=(dice.choice(OURS),)),
+                CancelMoves(kind, partitions=tuple(dice.sample(some, dice.randint(1, len(some))))),
+            )
+            cancels.append((dice.uniform(0.0, 1.2 * TROUBLED_S), dice.choice(scopes)))
         rates = [
             (dice.uniform(0.0, TROUBLED_S), SetThrottle(parse_throttle_rates(dice.choice(LATER))))
             for _ in range(dice.choice((0, 0, 1, 3)))
         ]
-        return [*super()._commands(), *rates]
+        return [*super()._commands(), *rates, *cancels]
 
     def _theirs(self) -> ConfigChange:
         """Return somebody else's change of a rate or a list; no value of theirs is one of ours."""
@@ -392,116 +357,3 @@ class ThrottledTrouble(TroubledRun):
         kind = dice.choice((op.SET, op.SET, op.APPEND, op.SUBTRACT, op.DELETE))
         value = dice.choice(("*", "77:1")) if kind is op.SET else "77:1,77:2"
         return ConfigChange(topic, key, kind, None if kind is op.DELETE else value)
-
-    def check_settings(self, outcome: Run) -> None:
-        """Check the settings against those without the run, apart from entries in flight."""
-        if outcome.ended:
-            assert outcome.throttled.clean
-            assert self._untouched(settings_in(self.cluster)) == self._untouched(
-                self.others.settings
-            )
-            self._check_touched()
-        for tp, listed in self._listed():
-            track = outcome.tracks_in_flight.get(tp)
-            assert track is not None, f"{tp} is listed on {listed}, and not in flight"
-
-    def _listed(self) -> list[tuple[TopicPartition, str]]:
-        """Return each present entry of ours."""
-        found = settings_in(self.cluster)
-        return [
-            (TopicPartition(name, int(each.partition(":")[0])), each)
-            for (name, key), mine in self.throttle_rules.listed.items()
-            for each in mine & {*_list(found, name, key).split(",")}
-        ]
-
-    def _check_touched(self) -> None:
-        """Check that no value of ours is left where somebody else changed a rate or a list."""
-        found = settings_in(self.cluster)
-        sent = {f"{each}" for each in self.throttle_rules.rates_sent}
-        for resource, key in self.others.touched:
-            value = found.get(resource, {}).get(key, "")
-            assert value not in sent, f"{resource} {key}={value} is ours"
-        assert not self._listed()
-
-    def _untouched(self, settings: Settings) -> Settings:
-        """Leave out the throttle settings that somebody else has changed midway."""
-        kept = {
-            resource: {
-                key: value
-                for key, value in values.items()
-                if key not in (*RATES, *REPLICAS) or (resource, key) not in self.others.touched
-            }
-            for resource, values in settings.items()
-        }
-        return {resource: values for resource, values in kept.items() if values}
-
-
-def _list(settings: Settings, topic: str, key: str) -> str:
-    return settings.get(ConfigResource(ConfigScope.TOPIC, topic), {}).get(key, "")
-
-
-class CalledOffTrouble(TroubledRun):
-    """A run of which partitions, topics or everything are cancelled, once or several times.
-
-    Args:
-        seed: decides everything.
-        folder: the folder of the journal.
-        killed: whether its engine is killed now and then, too.
-    """
-
-    def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
-        self.more = random.Random(f"cancels {seed}")  # noqa: S311 - a test's dice
-        super().__init__(seed, folder, killed=killed)
-        self.cancel_rules = CancelRules(self)
-        if self.more.random() < 0.3:
-            self._shut_the_gate()
-
-    def _shut_the_gate(self) -> None:
-        at_s = self.more.uniform(0.0, TROUBLED_S)
-
-        def shut(who: str | None) -> None:
-            self.gate_shut = who
-
-        self.cluster.at(at_s, lambda: shut("somebody@here"))
-        self.cluster.at(TROUBLED_S + self.more.uniform(0.0, 50.0), lambda: shut(None))
-
-    def _commands(self) -> list[tuple[float, Command]]:
-        dice, some = self.more, list(self.targets)
-        cancels: list[tuple[float, Command]] = []
-        for _ in range(dice.randint(1, 4)):
-            kind = dice.choice(
-                (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
-            )
-            scopes = (
-                CancelMoves(kind),
-                CancelMoves(kind, topics=(dice.choice(OURS),)),
-                CancelMoves(kind, partitions=tuple(dice.sample(some, dice.randint(1, len(some))))),
-            )
-            cancels.append((dice.uniform(0.0, 1.2 * TROUBLED_S), dice.choice(scopes)))
-        return [*super()._commands(), *cancels]
-
-    def check_called_off(self, outcome: Run) -> None:
-        """Check the outcome of each cancelled partition against the controller."""
-        for track in outcome.tracks.values():
-            mine = track.tp not in self.foreign() and track.tp.topic not in self.deleted()
-            if track.cancel is not None and mine:
-                self._check(track)
-
-    def _check(self, track: Track) -> None:
-        known = self.cluster.controller.get(track.tp)
-        assert known is not None
-        match track.state:
-            case State.ROLLED_BACK:
-                assert known.replicas == track.original, track
-            case State.STOPPED if track.begun and track.cancel is CancelKind.TRIM:
-                assert len(known.replicas) <= max(len(track.original), len(track.planned.target))
-            case State.STOPPED if not track.begun:
-                assert known.replicas == track.planned.original, track
-            case _:
-                pass
-        if track.state in {State.ROLLED_BACK, State.STOPPED}:
-            assert not known.reassigning, f"it moves still: {track}"
-
-
-class ThrottledAndCalledOff(CalledOffTrouble, ThrottledTrouble):
-    """Such a run with throttles, where others set throttles, too."""
