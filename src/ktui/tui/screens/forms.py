@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Checkbox, Input, Static
 
+from ktui.execution.journal.commands import Command, SetLimits, SetThrottle
 from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import (
     CHOICES,
@@ -70,7 +71,30 @@ class LimitInput(TextField):
     BINDINGS += [_EXPLAIN]
 
 
-class LimitsForm(Vertical):
+class ChangeForm(Vertical):
+    """Fields for what a run may be told to do from now on."""
+
+    class Changed(Message):
+        """What is typed or ticked has changed."""
+
+    class Submitted(Message):
+        """The operator has pressed enter to accept what is typed."""
+
+    def put(self, command: Command | None) -> None:
+        """Type what a command asks for; None to empty the fields."""
+        raise NotImplementedError
+
+    def has(self, command: Command) -> bool:
+        """Return whether what is typed is what a command asks for."""
+        raise NotImplementedError
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Submitted())
+
+
+class LimitsForm(ChangeForm):
     """A form that returns the limits typed over those in force, and explains an invalid one."""
 
     DEFAULT_CSS = """
@@ -92,12 +116,6 @@ class LimitsForm(Vertical):
     }
     """
     _NOTES_FROM = 118
-
-    class Changed(Message):
-        """The text of a field has changed."""
-
-    class Submitted(Message):
-        """The operator has pressed enter to accept the limits typed."""
 
     def __init__(
         self,
@@ -188,13 +206,13 @@ class LimitsForm(Vertical):
         others = ", ".join(_name(option) for option in self._wrong if option != shown)
         return f"{_name(shown)}: {self._wrong[shown]}{f'. Wrong, too: {others}' if others else ''}"
 
-    def clear(self) -> None:
-        self.type({})
-
-    def type(self, limits: Mapping[str, int | str | None]) -> None:
-        typed = as_typed(limits)
+    def put(self, command: Command | None) -> None:
+        typed = as_typed(command.options) if isinstance(command, SetLimits) else {}
         for option in OPTIONS:
             self.query_one(f"#new-{option}", LimitInput).value = typed.get(option, "")
+
+    def has(self, command: Command) -> bool:
+        return isinstance(command, SetLimits) and self.typed == as_typed(command.options)
 
     def _note(self, wrong: dict[str, str]) -> None:
         changed, self._wrong = wrong.keys() ^ self._wrong.keys(), wrong
@@ -235,11 +253,6 @@ class LimitsForm(Vertical):
         self.limits()
         self._show_values()
         self.post_message(self.Changed())
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.post_message(self.Submitted())
 
 
 def leaps(old: Limits, new: Limits) -> list[str]:
@@ -341,13 +354,8 @@ class RateInput(TextField):
     give_ids("field", BINDINGS)
     BINDINGS += [_EXPLAIN]
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """While the operator types, no printable key is a command."""
-        del key
-        return character is not None and character.isprintable()
 
-
-class ThrottleForm(Vertical):
+class ThrottleForm(ChangeForm):
     """Accepts rates in the syntax of `ktui throttle`, and shows errors while they are typed."""
 
     DEFAULT_CSS = """
@@ -361,12 +369,6 @@ class ThrottleForm(Vertical):
         & #throttle-hint.-wrong { color: $error; text-style: bold; }
     }
     """
-
-    class Changed(Message):
-        """The rates or a check box have changed."""
-
-    class Submitted(Message):
-        """The operator has pressed enter to accept the rates typed."""
 
     def __init__(self, label: str, *, for_new_run: bool = False, disabled: bool = False) -> None:
         super().__init__(disabled=disabled)
@@ -392,6 +394,12 @@ class ThrottleForm(Vertical):
         field = self.query_one(RateInput)
         field.value = words
         field.cursor_position = len(words)
+
+    def put(self, command: Command | None) -> None:
+        self.text = command.rates.typed if isinstance(command, SetThrottle) else ""
+
+    def has(self, command: Command) -> bool:
+        return isinstance(command, SetThrottle) and self.rates() == command.rates
 
     @property
     def leaders(self) -> bool:
@@ -438,8 +446,3 @@ class ThrottleForm(Vertical):
         if words != hint.content:
             hint.update(words)
         self.post_message(self.Changed())
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.post_message(self.Submitted())

@@ -40,7 +40,13 @@ from ktui.tui.run_view.plan_request import (
     finding_lines,
     plan_problem,
 )
-from ktui.tui.screens.forms import AllowanceBox, LimitsForm, PlanAllowances, ThrottleForm
+from ktui.tui.screens.forms import (
+    AllowanceBox,
+    ChangeForm,
+    LimitsForm,
+    PlanAllowances,
+    ThrottleForm,
+)
 from ktui.tui.screens.plan.panes import show_lines
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
 from ktui.tui.screens.plan.preview_lines import (
@@ -220,8 +226,7 @@ class StartScreen(PlanScreen):
             return "" if self._throttle.problem else None
         return super().obstacle(step)
 
-    @on(LimitsForm.Changed)
-    @on(ThrottleForm.Changed)
+    @on(ChangeForm.Changed)
     def _typed(self) -> None:
         self._show_defaults()
         self.preview_soon()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ from ktui.pacing.situation import Place, demand_of
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
-from ktui.tui.screens.forms import LimitsForm, as_typed, leaps
+from ktui.tui.screens.forms import ChangeForm, LimitsForm, leaps
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.services import ReportsOwnErrors, services
 
@@ -44,6 +44,8 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         bind("escape,q", "dismiss", "back", "Go back; nothing is changed", key_display="esc"),
     ]  # fmt: skip
     give_ids("change", BINDINGS)
+    UNDO: Callable[[Run], Undo]
+    """Returns the undo of the last change; RunRefused where there is none."""
     READ_ONLY: ClassVar[str]
     ENDED: ClassVar[str]
     ASKED: ClassVar[str]
@@ -79,8 +81,9 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     def draw(self, attached: AttachedRun) -> None:
         raise NotImplementedError
 
-    def accepted(self) -> None:
-        raise NotImplementedError
+    @property
+    def form(self) -> ChangeForm:
+        return self.query_one(ChangeForm)
 
     def standing(self, status: RunStatus) -> str:
         """Return the note to show while a change may be requested."""
@@ -89,18 +92,9 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     def changed(self, run: Run) -> bool:
         raise NotImplementedError
 
-    def undo_of(self, run: Run) -> Undo:
-        raise NotImplementedError
-
-    def type_undo(self, undo: Undo) -> None:
-        raise NotImplementedError
-
-    def is_typed(self, undo: Undo) -> bool:
-        raise NotImplementedError
-
     @property
     def undoing(self) -> Undo | None:
-        return self._undo if self._undo is not None and self.is_typed(self._undo) else None
+        return self._undo if self._undo is not None and self.form.has(self._undo.command) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -114,12 +108,12 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
             self.show_said()
             return
         try:
-            self._undo = self.undo_of(self.attached.run)
+            self._undo = self.UNDO(self.attached.run)
         except RunRefused as why:
             self.say(Content.styled(str(why), "$warning"))
             return
         self._said = Content("")
-        self.type_undo(self._undo)
+        self.form.put(self._undo.command)
         self.show_said()
 
     def _read_answer(self, attached: AttachedRun) -> None:
@@ -135,7 +129,7 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
             self._said, self._asked = Content.styled(answer.words, colour), None
             if answer.accepted:
                 self._undo = None
-                self.accepted()
+                self.form.put(None)
 
     def say(self, said: Content) -> None:
         self._said = said
@@ -218,6 +212,7 @@ class LimitsScreen(RunChangeScreen):
         hidden("pagedown", "page(1)", "scroll down"),
     ]  # fmt: skip
     give_ids("limits", BINDINGS)
+    UNDO = staticmethod(undo_limits)
     READ_ONLY = (
         "This view is read-only; limits are changed in one that is opened with"
         " ktui watch --write, or with ktui limits."
@@ -254,10 +249,6 @@ class LimitsScreen(RunChangeScreen):
         own.display = bool(status.limits.brokers)
         self.entitle(f"limits of run {status.name}")
 
-    def accepted(self) -> None:
-        self._warned_of = {}
-        self.query_one(LimitsForm).clear()
-
     def standing(self, status: RunStatus) -> str:
         in_flight_steps = figures.as_count(status.steps_in_flight, "step")
         return (
@@ -267,17 +258,6 @@ class LimitsScreen(RunChangeScreen):
 
     def changed(self, run: Run) -> bool:
         return run.limits_change is not None
-
-    def undo_of(self, run: Run) -> Undo:
-        return undo_limits(run)
-
-    def type_undo(self, undo: Undo) -> None:
-        if isinstance(undo.command, SetLimits):
-            self.query_one(LimitsForm).type(undo.command.options)
-
-    def is_typed(self, undo: Undo) -> bool:
-        typed = self.query_one(LimitsForm).typed
-        return isinstance(undo.command, SetLimits) and typed == as_typed(undo.command.options)
 
     @on(LimitsForm.Changed)
     def _typed(self) -> None:

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ktui.columns import Column
-from ktui.execution.host.client import Undo, undo_throttle
+from ktui.execution.host.client import undo_throttle
 from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.run import Run
 from ktui.progress.summary import Inflow
@@ -113,6 +113,7 @@ class ThrottleScreen(RunChangeScreen):
         hidden("pagedown", "page(1)", "brokers below", "Show brokers below"),
     ]  # fmt: skip
     give_ids("throttle", BINDINGS)
+    UNDO = staticmethod(undo_throttle)
     READ_ONLY = (
         "This view is read-only; the throttle is changed in one that is opened with"
         " ktui watch --write, or with ktui throttle."
@@ -150,9 +151,6 @@ class ThrottleScreen(RunChangeScreen):
         if self.attached is not None:
             self.draw(self.attached)
 
-    def accepted(self) -> None:
-        self.query_one(ThrottleForm).text = ""
-
     def standing(self, status: RunStatus) -> str:
         if waits := status.throttle.waits:
             leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
@@ -162,17 +160,6 @@ class ThrottleScreen(RunChangeScreen):
 
     def changed(self, run: Run) -> bool:
         return run.throttle_change is not None
-
-    def undo_of(self, run: Run) -> Undo:
-        return undo_throttle(run)
-
-    def type_undo(self, undo: Undo) -> None:
-        if isinstance(undo.command, SetThrottle):
-            self.query_one(ThrottleForm).text = undo.command.rates.typed
-
-    def is_typed(self, undo: Undo) -> bool:
-        rates = self.query_one(ThrottleForm).rates()
-        return isinstance(undo.command, SetThrottle) and undo.command.rates == rates
 
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
