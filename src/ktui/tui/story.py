@@ -14,6 +14,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -93,23 +94,18 @@ class CaptionLine(Widget):
     """Draws a caption. It is always as high as the story's longest one: nothing above jumps."""
 
     DEFAULT_CSS = "CaptionLine { height: auto; padding: 0 2; background: $cursor; }"
+    shown: reactive[Caption | None] = reactive(None)
 
     def __init__(self, captions: Sequence[Caption]) -> None:
         super().__init__()
         self._every = [_drawn(caption) for caption in captions]
-        self._shown: Caption | None = None
-
-    def show(self, caption: Caption | None) -> None:
-        if caption != self._shown:
-            self._shown = caption
-            self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport
         return max((each.get_height({}, width) for each in self._every), default=0)
 
     def render(self) -> Content:
-        return Content("") if self._shown is None else _drawn(self._shown)
+        return Content("") if self.shown is None else _drawn(self.shown)
 
 
 def _drawn(caption: Caption) -> Content:

@@ -77,6 +77,7 @@ from ktui.tui.screens.run.change_screen import LimitsScreen
 from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
+from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
 from ktui.tui.widgets.footer import FooterKeys, Notifications
@@ -490,9 +491,9 @@ class KtuiApp(App[None], Services):
             recorded=None if self._recorder is None else self._recorder.problem is None,
         )
 
-    @on(WatchScreen.DetailWanted)
+    @on(PartitionList.Opened)
     @on(PartitionMap.Opened)
-    async def _show_detail(self, message: WatchScreen.DetailWanted | PartitionMap.Opened) -> None:
+    async def _show_detail(self, message: PartitionList.Opened | PartitionMap.Opened) -> None:
         await self._open(DetailScreen(message.tp))
 
     async def action_show_brokers(self) -> None:

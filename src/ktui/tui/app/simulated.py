@@ -155,7 +155,7 @@ class SimulatedApp(TimedApp):
         for screen in self.screen_stack:
             if screen.query(StatusHeader):
                 for keys in screen.query(FooterKeys):
-                    self._line_above(keys).show(due)
+                    self._line_above(keys).shown = due
 
     def _line_above(self, keys: FooterKeys) -> CaptionLine:
         lines = keys.screen.query(CaptionLine)
@@ -340,10 +340,10 @@ class BranchApp(RehearsalApp):
 
     def draw_lines(self) -> None:
         attached = self.attached
-        was, here = self._branch.beside(None if attached is None else attached.run)
+        moments = self._branch.beside(None if attached is None else attached.run)
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                line_under(header, BranchLines).show(was, here)
+                line_under(header, BranchLines).moments = moments
 
     def action_quit_view(self) -> None:
         self.exit(message=Text(""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -55,39 +57,32 @@ class ReplayLine(Widget):
 
     DEFAULT_CSS = "ReplayLine { height: 1; background: $background; }"
 
+    @dataclass
     class Clicked(Message):
         """The operator clicked on a moment of the recording, here in its seconds."""
 
-        def __init__(self, at_s: float) -> None:
-            super().__init__()
-            self.at_s = at_s
+        at_s: float
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._position: ReplayPosition | None = None
-        self._bar_from = 0
-
-    def show(self, position: ReplayPosition) -> None:
-        self._position = position
-        self.refresh()
+    position: reactive[ReplayPosition | None] = reactive(None)
+    _bar_from = 0
 
     def render(self) -> Content:
-        if self._position is None:
+        if self.position is None:
             return Content("")
-        words = _text_before_bar(self._position)
+        words = _text_before_bar(self.position)
         self._bar_from = pieces_width(words) + 1
         room = self.size.width - self._bar_from - 2
         if room < LEAST_BAR:
             return content(words)
-        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self._position, room))
+        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self.position, room))
         edges = Piece("▕", "dim"), Piece("▏", "dim")
         return content([*words, edges[0], *cells, edges[1]])
 
     def on_click(self, event: events.Click) -> None:
         cell = event.get_content_offset_capture(self).x - self._bar_from
         room = self.size.width - self._bar_from - 2
-        if self._position is not None and 0 <= cell < room:
-            self.post_message(self.Clicked(_second(self._position, cell, room)))
+        if self.position is not None and 0 <= cell < room:
+            self.post_message(self.Clicked(_second(self.position, cell, room)))
 
 
 def position_text(seconds: float) -> str:
@@ -316,7 +311,7 @@ class ReplayApp(TimedApp, inherit_bindings=False):
         position = self._playing.position
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                line_under(header, ReplayLine).show(position)
+                line_under(header, ReplayLine).position = position
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import asyncio
 import enum
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -42,27 +43,25 @@ class ReplayPosition(msgspec.Struct, frozen=True):
         return self.at_s >= self.until_s
 
 
+@dataclass(kw_only=True)
 class ReplayAdvanced(Message):
     """The replay has advanced; the player has the progress."""
 
-    def __init__(self, run: RunDir | None, *, jumped: bool) -> None:
-        super().__init__()
-        self.run = run
-        self.jumped = jumped
+    run: RunDir | None
+    jumped: bool
 
 
 class Surveyed(Message):
     """More events are known, or a seek has come further on its way."""
 
 
+@dataclass
 class ReplayNotice(Message):
     """A notice for the operator."""
 
-    def __init__(self, words: str, severity: str = "information", *, instead: bool = False) -> None:
-        super().__init__()
-        self.words = words
-        self.severity = severity
-        self.instead = instead
+    words: str
+    severity: str = "information"
+    instead: bool = False
 
 
 NOTHING_POLLED = "Nothing was polled before this moment, so there is no twin of it."
@@ -218,7 +217,7 @@ class Player(PollLoop):
         if walk.progress.last is not None:
             self.clock.set_wall(walk.at, walk.at_s)
         self.progress, self.overview, self.outages = walk.progress, sums, walk.outages
-        self._post(ReplayAdvanced(run, jumped=jumped))
+        self._post(ReplayAdvanced(run=run, jumped=jumped))
         self._report_damages()
 
     def _report_damages(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import enum
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -31,12 +32,12 @@ class Choices(Widget):
     LABEL_ROLE: ClassVar = "dim"
     DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
 
+    @dataclass
     class Chosen(Message):
         """A choice was clicked."""
 
-        def __init__(self, choices: Choices, place: int) -> None:
-            super().__init__()
-            self.choices, self.place = choices, place
+        choices: Choices
+        place: int
 
         @property
         def control(self) -> Choices:

@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 from textual.geometry import Region, Size
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style as VisualStyle
@@ -229,20 +230,13 @@ class BranchLines(Widget):
 
     DEFAULT_CSS = "BranchLines { height: 2; background: $background; }"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._moments: tuple[RunMoment | None, RunMoment | None] = (None, None)
-
-    def show(self, was: RunMoment | None, here: RunMoment | None) -> None:
-        if (was, here) != self._moments:
-            self._moments = (was, here)
-            self.refresh()
+    moments: reactive[tuple[RunMoment | None, RunMoment | None]] = reactive((None, None))
 
     def render(self) -> Content:
         width = self.size.width
         lines = (
             content(cut_pieces(_pieces(name, moment, width), width))
-            for name, moment in zip(_NAMES, self._moments, strict=True)
+            for name, moment in zip(_NAMES, self.moments, strict=True)
         )
         return Content("\n").join(lines)
 

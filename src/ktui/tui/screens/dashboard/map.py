@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
@@ -73,12 +74,11 @@ class PartitionMap(LineView, can_focus=True):
     ]  # fmt: skip
     give_ids("map", BINDINGS)
 
+    @dataclass
     class Opened(Message):
         """The operator wants to see a partition's detail."""
 
-        def __init__(self, tp: TopicPartition) -> None:
-            super().__init__()
-            self.tp = tp
+        tp: TopicPartition
 
     class Walked(Message):
         """The cursor is on another cell, or its cell has changed."""

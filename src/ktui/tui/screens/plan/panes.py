@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import textwrap
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -365,12 +366,11 @@ class Crumbs(Widget):
 
     DEFAULT_CSS = "Crumbs { height: 1; width: auto; }"
 
+    @dataclass
     class Asked(Message):
         """A step was clicked."""
 
-        def __init__(self, place: int) -> None:
-            super().__init__()
-            self.place = place
+        place: int
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()

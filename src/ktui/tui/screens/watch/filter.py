@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -128,12 +129,11 @@ class FilterLine(Horizontal):
     }
     """
 
+    @dataclass
     class Changed(Message):
         """The filter has changed."""
 
-        def __init__(self, rowfilter: RowFilter) -> None:
-            super().__init__()
-            self.rowfilter = rowfilter
+        rowfilter: RowFilter
 
     class Closed(Message):
         """The line is closed; the filter stays as `Changed` reported it last."""

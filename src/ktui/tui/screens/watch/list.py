@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -89,20 +90,18 @@ class PartitionList(LineView, can_focus=True):
     ]  # fmt: skip
     give_ids("list", BINDINGS)
 
+    @dataclass
     class Opened(Message):
         """The operator wants to see a partition's detail."""
 
-        def __init__(self, tp: TopicPartition | None) -> None:
-            super().__init__()
-            self.tp = tp
+        tp: TopicPartition
 
+    @dataclass(kw_only=True)
     class Folded(Message):
         """The operator wants to fold partitions into a line, or to unfold that line."""
 
-        def __init__(self, kind: FoldKind, *, folded: bool) -> None:
-            super().__init__()
-            self.kind = kind
-            self.folded = folded
+        kind: FoldKind
+        folded: bool
 
     class Arranged(_LastCounts):
         """The rows, their order or the columns have changed."""
@@ -455,21 +454,23 @@ class PartitionList(LineView, can_focus=True):
         self._go(last if self.row < last else self._lines - 1)
 
     def action_open(self) -> None:
-        if self._on_line is None:
-            self.post_message(self.Opened(self.cursor))
-        else:
+        if self._on_line is not None:
             self.action_unfold()
+        elif self.cursor is None:
+            self.notify("There is no partition to open.", markup=False)
+        else:
+            self.post_message(self.Opened(self.cursor))
 
     def action_unfold(self) -> None:
         if self._on_line is not None:
-            self.post_message(self.Folded(self._on_line, folded=False))
+            self.post_message(self.Folded(kind=self._on_line, folded=False))
 
     def action_fold(self) -> None:
         if self.cursor is not None:
             timeline = self.arrangement.timelines[self.cursor]
             kind = kind_of(timeline, self._row_context)
             if kind is not None:
-                self.post_message(self.Folded(kind, folded=True))
+                self.post_message(self.Folded(kind=kind, folded=True))
 
     def action_mark(self) -> None:
         if self.cursor is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 from textual import events, on
@@ -15,11 +16,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
 from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ktui.cluster.errors import Failure
+from ktui.cluster.observation import Census, Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
@@ -140,25 +143,18 @@ class TopicsPrompt(Dialog[frozenset[str] | None]):
 _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all keys"
 
 
-class EmptyState(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that explain why there are no rows."""
+class EmptyState(NamedTuple):
+    """Facts that explain why there are no rows in a view."""
 
+    state: ViewState
     cluster_name: str
-    connected: bool
-    outage: ClusterOutage | None = None
-    last_at: str = ""
-    view: View = View.REASSIGNING
-    topics: frozenset[str] = frozenset()
-    missing: frozenset[str] = frozenset()
-    filter_text: str = ""
-    belonging: int = 0
-    quiet_s: float | None = None
-    counted: int | None = None
-    counted_at: str = ""
-    counting: bool = False
-    interval_s: float = 1.0
-    when_quiet: tuple[str, ...] = ()
-    when_never_polled: str = ""
+    last: Observation | None
+    outage: ClusterOutage | None
+    quiet_s: float | None
+    counting: bool  # the last census shows other brokers than those alive now
+    interval_s: float
+    when_quiet: tuple[str, ...]
+    when_never_polled: str
 
 
 def empty_state_text(empty: EmptyState) -> Content:
@@ -170,20 +166,27 @@ def empty_state_text(empty: EmptyState) -> Content:
 
 
 def _lines(empty: EmptyState) -> list[str]:
-    if not empty.connected:
+    state, last = empty.state, empty.last
+    if last is None:
         return _connecting(empty)
-    if empty.filter_text and empty.belonging:
-        count = figures.as_count(empty.belonging, "partition")
+    if state.filter_text and state.belonging:
+        count = figures.as_count(state.belonging, "partition")
         return [
-            f"No partition matches the filter {empty.filter_text!r}.",
+            f"No partition matches the filter {state.filter_text!r}.",
             f"Without it there are {count}.",
             "esc  clear the filter\n/    change it",
         ]
-    if empty.outage is not None:
-        return _not_known(empty, empty.outage)
-    if empty.view is View.TOPICS:
+    if empty.outage is not None:  # only the past is known: anything may be moving by now
+        return [
+            f"Not known: {empty.cluster_name} does not answer.",
+            f"At {figures.as_time(last.at)}, when it last did, there was nothing to show here.",
+            empty.outage.details,
+        ]
+    if state.view is View.TOPICS:
         return _no_topics(empty)
-    return _nothing_moves(empty) if empty.view is View.REASSIGNING else _all_well(empty)
+    if state.view is View.REASSIGNING:
+        return _nothing_moves(empty)
+    return _all_well(empty, last.census)
 
 
 def _connecting(empty: EmptyState) -> list[str]:
@@ -198,15 +201,6 @@ def _connecting(empty: EmptyState) -> list[str]:
     return [f"Connecting to {empty.cluster_name} …"]
 
 
-def _not_known(empty: EmptyState, outage: ClusterOutage) -> list[str]:
-    """Explain that only the past is known: anything may be moving by now."""
-    return [
-        f"Not known: {empty.cluster_name} does not answer.",
-        f"At {empty.last_at}, when it last did, there was nothing to show here.",
-        outage.details,
-    ]
-
-
 def _nothing_moves(empty: EmptyState) -> list[str]:
     quiet = "" if empty.quiet_s is None else f"Quiet for {figures.as_duration(empty.quiet_s)}. "
     return [
@@ -216,31 +210,31 @@ def _nothing_moves(empty: EmptyState) -> list[str]:
     ]
 
 
-def _all_well(empty: EmptyState) -> list[str]:
-    if empty.counted is None and empty.when_never_polled:
+def _all_well(empty: EmptyState, census: Census | None) -> list[str]:
+    if census is None and empty.when_never_polled:
         return ["It is not known which partitions were unhealthy.", empty.when_never_polled]
-    if empty.counted is None:
+    if census is None:
         return ["Checking all partitions of the cluster …"]
-    count = figures.as_count(empty.counted, "partition")
+    count, at = figures.as_count(census.partitions, "partition"), figures.as_time(census.at)
     if empty.counting:
         return [
             f"Checking all {count} of the cluster again …",
-            f"Brokers went or came since {empty.counted_at}. None was in trouble then.",
+            f"Brokers went or came since {at}. None was in trouble then.",
         ]
     return [
         "No partition is under-replicated, under min ISR or offline.",
-        f"As at {empty.counted_at}. All {count} of the cluster are checked every 30 s.",
+        f"As at {at}. All {count} of the cluster are checked every 30 s.",
         _OTHER_KEYS,
     ]
 
 
 def _no_topics(empty: EmptyState) -> list[str]:
-    if empty.missing:
+    if empty.state.missing:
         return [
-            f"The cluster has no topic {', '.join(sorted(empty.missing))}.",
+            f"The cluster has no topic {', '.join(sorted(empty.state.missing))}.",
             "It may also be that Describe on it is not granted. T chooses other topics.",
         ]
-    names = ", ".join(sorted(empty.topics))
+    names = ", ".join(sorted(empty.state.topics))
     if empty.when_never_polled:
         return [f"Nothing is known of {names} here.", empty.when_never_polled]
     return [f"Looking at {names} …", "T chooses other topics."]
@@ -269,17 +263,10 @@ class ViewLine(Widget):
 
     DEFAULT_CSS = "ViewLine { height: 1; background: $background; }"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._state = ViewState()
-
-    def show(self, state: ViewState) -> None:
-        if state != self._state:
-            self._state = state
-            self.refresh()
+    state: reactive[ViewState] = reactive(ViewState())
 
     def render(self) -> Content:
-        return content(rule_pieces(self._state, self.size.width))
+        return content(rule_pieces(self.state, self.size.width))
 
 
 _CANCELS = "".join(CANCEL_SIGNS[kind].glyph for kind in (CancelKind.STOP, CancelKind.ROLLBACK))
@@ -379,45 +366,38 @@ class Headings(Widget):
     ALLOW_SELECT = False
     DEFAULT_CSS = "Headings { height: 1; background: $background; }"
 
+    @dataclass
     class Clicked(Message):
         """The operator wants to sort by a column."""
 
-        def __init__(self, column: Column) -> None:
-            super().__init__()
-            self.column = column
+        column: Column
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._layout: ColumnLayout | None = None
-        self._ordering = Ordering()
-        self._axis = ""
-
-    def show(self, layout: ColumnLayout, ordering: Ordering, axis: str) -> None:
-        if (layout, ordering, axis) != (self._layout, self._ordering, self._axis):
-            self._layout, self._ordering, self._axis = layout, ordering, axis
-            self.refresh()
+    shown: reactive[tuple[ColumnLayout, Ordering, str] | None] = reactive(None)
+    """The columns, the order of the rows, and the times above the timelines."""
 
     def render(self) -> Content:
-        if self._layout is None:
+        if self.shown is None:
             return Content("")
-        gap = Piece(" " * self._layout.gap)
+        layout, ordering, axis = self.shown
         pieces = [Piece(" " * CURSOR_WIDTH)]
-        for column, width in self._layout.columns:
-            pieces += [self._heading(column, width), gap]
+        for column, width in layout.columns:
+            heading = Piece(axis, "dim")
+            if column is not TIMELINE:
+                heading = _heading(column, width, ordering)
+            pieces += [heading, Piece(" " * layout.gap)]
         return content(pieces)
 
-    def _heading(self, column: Column, width: int) -> Piece:
-        if column is TIMELINE:
-            return Piece(self._axis, "dim")
-        sorted_by = column.heading == self._ordering.by
-        text = f"{column.heading} {self._ordering.arrow}" if sorted_by else column.heading
-        fitted = text.rjust(width) if column.right else cut(text, "", width)
-        return Piece(fitted, "header", bold=sorted_by)
-
     def on_click(self, event: events.Click) -> None:
-        column = self._layout.at(event.x) if self._layout is not None else None
+        column = None if self.shown is None else self.shown[0].at(event.x)
         if column is not None:
             self.post_message(self.Clicked(column))
+
+
+def _heading(column: Column, width: int, ordering: Ordering) -> Piece:
+    sorted_by = column.heading == ordering.by
+    text = f"{column.heading} {ordering.arrow}" if sorted_by else column.heading
+    fitted = text.rjust(width) if column.right else cut(text, "", width)
+    return Piece(fitted, "header", bold=sorted_by)
 
 
 def time_axis(window: Window, width: int, now_at: datetime | None, last: str = NOW) -> str:

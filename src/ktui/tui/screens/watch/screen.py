@@ -87,13 +87,6 @@ class WatchScreen(Screen[None]):
     class InterestChanged(Message):
         """Polls have to cover other partitions."""
 
-    class DetailWanted(Message):
-        """The operator wants to see one partition."""
-
-        def __init__(self, tp: TopicPartition) -> None:
-            super().__init__()
-            self.tp = tp
-
     def __init__(
         self,
         *,
@@ -199,24 +192,14 @@ class WatchScreen(Screen[None]):
         )
 
     def _emptiness(self) -> EmptyState:
-        last = self._last
-        arrangement = self.partition_list.arrangement
-        census = None if last is None else last.census
-        quiet = self._freshness.quiet_since_s
+        quiet, last = self._freshness.quiet_since_s, self._last
         return EmptyState(
+            state=self._view_state(),
             cluster_name=self.cluster_name,
-            connected=last is not None,
+            last=last,
             outage=services(self).outage,
-            last_at="" if last is None else figures.as_time(last.at),
-            view=self.view,
-            topics=self.topics,
-            missing=self._missing,
-            filter_text=self.partition_list.rowfilter.text,
-            belonging=arrangement.belonging,
             quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
-            counted=None if census is None else census.partitions,
-            counted_at="" if census is None else figures.as_time(census.at),
-            counting=not self._freshness.is_current(census),
+            counting=not self._freshness.is_current(None if last is None else last.census),
             interval_s=self.interval_s,
             when_quiet=self.when_quiet,
             when_never_polled=self.when_never_polled,
@@ -361,10 +344,10 @@ class WatchScreen(Screen[None]):
 
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
-        self.query_one(ViewLine).show(self._view_state())
         partitions = self.partition_list
-        headings = self.query_one(Headings)
-        headings.show(partitions.layout_in_force, partitions.ordering, partitions.axis)
+        self.query_one(ViewLine).state = self._view_state()
+        shown = (partitions.layout_in_force, partitions.ordering, partitions.axis)
+        self.query_one(Headings).shown = shown
         folded = self._fold_lines()
         partitions.show_fold_lines(folded)
         if not partitions.arranging:
@@ -374,13 +357,6 @@ class WatchScreen(Screen[None]):
             if empty:
                 text = empty_state_text(self._emptiness())
                 set_text(self.query_one("#empty Static", Static), text, wraps=True)
-
-    @on(PartitionList.Opened)
-    def _open(self, event: PartitionList.Opened) -> None:
-        if event.tp is None:
-            self.notify("There is no partition to open.", markup=False)
-        else:
-            self.post_message(self.DetailWanted(event.tp))
 
     @on(Headings.Clicked)
     def _sort_by(self, event: Headings.Clicked) -> None:
