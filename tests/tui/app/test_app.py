@@ -138,7 +138,7 @@ def _every_tooltip() -> set[str]:
 
 def test_the_help_lists_every_key_binding() -> None:
     app = an_app(a_cluster())
-    listed = {key.words for group in app.help_groups() for key in group.keys}
+    listed = {words for section in app.help_sections() for _, words in section.rows}
     assert _every_tooltip() <= listed
     assert len(_every_tooltip()) > 15
 

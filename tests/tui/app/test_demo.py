@@ -170,10 +170,10 @@ async def test_the_story_is_shown_at_the_start_and_again_on_a_key(tmp_path: Path
 
 async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
-        groups = demo.app.help_groups()
-        everywhere = {key.keys: key.words for key in groups[0].keys}
+        sections = demo.app.help_sections()
+        everywhere = {key.text: words for key, words in sections[0].rows}
         assert everywhere["q"] == "Close this view, and end the simulated cluster"
-        words = {key.words for group in groups for key in group.keys}
+        words = {words for section in sections for _, words in section.rows}
         assert {"Show what happens here", "Play the story from the start"} <= words
         assert "Show the brokers: traffic, disks, throttles" in words
         # nothing lies over the help

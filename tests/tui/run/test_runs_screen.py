@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.tui.screens.run.questions import ResumeOfferScreen
+from ktui.tui.screens.questions import ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.views.watching import (

@@ -17,8 +17,8 @@ from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import ManageBrokerScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.questions import ConfirmScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.questions import ConfirmScreen
 from support.simulated.moving_clusters import a_cluster, tp
 from support.views.watching import (
     LARGE,

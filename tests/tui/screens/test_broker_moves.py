@@ -14,8 +14,7 @@ from ktui.progress.summary import BrokerLoad
 from ktui.simulated import layout
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.run_view.rows import ToMove
-from ktui.tui.screens.brokers.panel import broker_lines
-from ktui.tui.screens.brokers.row import BrokerView
+from ktui.tui.screens.brokers.row import BrokerView, broker_lines
 from support.simulated.moving_clusters import a_cluster, move, throttle
 from support.views.screens import BROKERS
 from support.views.watching import LARGE, a_quiet_cluster, moved, watching, watching_run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.tui.screens.copy import copy_text
+from ktui.tui.screens.questions import copy_text
 from support.simulated.moving_clusters import a_cluster
 from support.views.terminal import Terminal
 from support.views.watching import SMALL, a_quiet_cluster, moved, watching, watching_run

@@ -39,7 +39,6 @@ from ktui.tui.screens.brokers.status import (
     ManageBrokerScreen,
 )
 from ktui.tui.screens.command_line import CommandField, CommandScreen
-from ktui.tui.screens.copy import CopyScreen, SelectScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -51,15 +50,17 @@ from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.questions import (
+    ConfirmScreen,
+    CopyScreen,
+    NotePrompt,
+    ResumeOfferScreen,
+    SelectScreen,
+    ToolCommandsScreen,
+)
 from ktui.tui.screens.rehearsal import RehearsalScreen, ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
-from ktui.tui.screens.run.questions import (
-    ConfirmScreen,
-    NotePrompt,
-    ResumeOfferScreen,
-    ToolCommandsScreen,
-)
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen, RunTable
 from ktui.tui.screens.watch.list import PartitionList

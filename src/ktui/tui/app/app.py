@@ -70,16 +70,16 @@ from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.screens.help import HelpScreen, help_groups
+from ktui.tui.screens.help import HelpScreen, help_sections
 from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.questions import ToolCommandsScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpSection, key_text
 from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import (
@@ -508,7 +508,7 @@ class KtuiApp(App[None], Services):
         await self._open(EventsScreen())
 
     async def action_show_help(self) -> None:
-        await self.push_screen(HelpScreen(self.help_groups(), self.screen))
+        await self.push_screen(HelpScreen(self.help_sections(), self.screen))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -554,8 +554,8 @@ class KtuiApp(App[None], Services):
         if self.attached is not None:
             self.run_catalog.resume(self.attached.folder)
 
-    def help_groups(self) -> list[HelpGroup]:
-        return help_groups(self.BINDINGS, self.keymap)
+    def help_sections(self) -> list[HelpSection]:
+        return help_sections(type(self), self.keymap)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         return self.watch_screen.partition_list.arrangement.neighbour(tp, step)

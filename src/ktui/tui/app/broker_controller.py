@@ -17,7 +17,7 @@ from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.journal.commands import Continue, Pause
 from ktui.execution.run.scope import partitions_on
 from ktui.planning.intents.registry import INTENTS
-from ktui.tui.app.controller import Controller
+from ktui.tui.app.run_controller import Controller
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.plan_request import PlanRequest

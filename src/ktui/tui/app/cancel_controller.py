@@ -18,7 +18,7 @@ from ktui.execution.host.ownership import CancelGateFile, this_process
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.scope import partitions_on
-from ktui.tui.app.controller import Controller
+from ktui.tui.app.run_controller import Controller
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import (

@@ -19,8 +19,7 @@ from ktui.cluster.observer import Observer
 from ktui.execution.host.state_dir import RunDir
 from ktui.tui.app.simulated import BREAK_BINDING, SimulatedApp, with_usual
 from ktui.tui.poll import Polled
-from ktui.tui.story import CaptionTrack, Ledger, StoryMoments, StoryScreen
-from ktui.tui.tour import Tour
+from ktui.tui.story import CaptionTrack, Ledger, StoryMoments, StoryScreen, Tour
 from ktui.tui.widgets.bindings import bind, hidden
 
 _TOUR = "tour"  # the group of its worker

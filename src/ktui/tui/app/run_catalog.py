@@ -14,14 +14,14 @@ from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.forecast.run_progress import live_and_resumable
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.tui.app.controller import Controller
+from ktui.tui.app.run_controller import Controller
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
 from ktui.tui.screens.plan.start import StartScreen
-from ktui.tui.screens.run.questions import ResumeChoice, ResumeOfferScreen
+from ktui.tui.screens.questions import ResumeChoice, ResumeOfferScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
-"""The attached run: follows its journal, and sends it commands."""
+"""What all parts of the app do, and the attached run: follows its journal, sends commands."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.notifications import SeverityLevel
 
@@ -23,20 +23,45 @@ from ktui.execution.run.plans import tool_commands
 from ktui.execution.run.unanswered import with_requested_replicas
 from ktui.inputfile import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline, in_time_order
-from ktui.tui.app.controller import Controller
 from ktui.tui.app.terminal import Alerts
 from ktui.tui.poll import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.cancel_choice import foreign_moves
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.questions import NotePrompt, ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.widgets.services import RunActs, ShowsPartition, ShowsRun, services
 
 if TYPE_CHECKING:
     from ktui.tui.app.app import KtuiApp
+
+
+class Controller:
+    """A part of the app that carries out what keys ask for."""
+
+    def __init__(self, app: KtuiApp) -> None:
+        self._app = app
+
+    def warn(self, words: str, title: str = "") -> None:
+        self._app.notify(words, title=title, severity="warning")
+
+    def fail(self, problem: Exception | str, title: str = "") -> None:
+        self._app.notify(str(problem), title=title, severity="error")
+
+    def later(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        """Do this in a worker; the app reports a defect in it, and goes on."""
+        self._app.run_worker(work, group=group, exit_on_error=False)
+
+    def confirm(self, title: str, words: str, act: Callable[[], None]) -> None:
+        """Act once the operator has said yes."""
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+            if yes:
+                act()
+
+        self._app.push_screen(ConfirmScreen(title, words), answered)
 
 
 _OTHERS_EVERY_S = 5.0  # seconds between two reads of the journals of other runs

@@ -24,7 +24,14 @@ from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
 from ktui.tui.screens.rehearsal import ReportScreen
 from ktui.tui.story import CaptionLine, picture_name, save_picture
-from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, bind, give_ids, help_group, hidden
+from ktui.tui.widgets.bindings import (
+    APP_BINDINGS,
+    HelpSection,
+    bind,
+    give_ids,
+    hidden,
+    keys_section,
+)
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader, line_under
 from ktui.tui.widgets.lines import BranchLines
@@ -204,10 +211,9 @@ class SimulatedApp(TimedApp):
         else:
             self.notify(f"Wrote the picture {clean(str(path))}")
 
-    def help_groups(self) -> list[HelpGroup]:
-        breaks = (*BreakScreen.BINDINGS, *BreakList.BINDINGS)
-        group = help_group("break it", breaks, self.keymap, screens=(BreakScreen,))
-        return [*super().help_groups(), group]
+    def help_sections(self) -> list[HelpSection]:
+        breaks = keys_section("break it", (BreakScreen, BreakList), self.keymap, (BreakScreen,))
+        return [*super().help_sections(), breaks]
 
     async def action_break_twin(self) -> None:
         last = self.progress.last
@@ -300,11 +306,9 @@ class RehearsalApp(SimulatedApp):
             "pause", "show_limits", "show_throttle", "show_brokers",
         )  # fmt: skip
 
-    def help_groups(self) -> list[HelpGroup]:
-        return [
-            *super().help_groups(),
-            help_group("report", ReportScreen.BINDINGS, self.keymap, screens=(ReportScreen,)),
-        ]
+    def help_sections(self) -> list[HelpSection]:
+        report = keys_section("report", [ReportScreen], self.keymap, (ReportScreen,))
+        return [*super().help_sections(), report]
 
     async def action_show_report(self) -> None:
         if isinstance(self.screen, ReportScreen):

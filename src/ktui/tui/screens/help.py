@@ -1,8 +1,8 @@
-"""The help: every key by the screen it works on, and a search among them."""
+"""The help: what can be done now, signs, words, every key by its screen, and a search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,12 +11,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.states import CancelKind
+from ktui.pacing.limits import LETTERS, NUMBERS
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import (
     BATCH_BEGUN,
@@ -29,39 +32,174 @@ from ktui.tui.draw.cells import (
     pieces_width,
 )
 from ktui.tui.draw.paint import content
+from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.brokers.status import BrokerStatusScreen, ManageBrokerScreen
-from ktui.tui.screens.copy import CopyScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms import LimitInput
-from ktui.tui.screens.help_now import WORDS, acts_now
 from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.questions import CopyScreen, ToolCommandsScreen
 from ktui.tui.screens.rehearsal import RehearsalScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
-from ktui.tui.screens.run.questions import ToolCommandsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.run_banner import limits_in_words, rates_in_words, shape_in_words
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import HelpGroup, bind, give_ids, help_group, hidden, key_names
+from ktui.tui.screens.watch.state import reason, state_cell
+from ktui.tui.screens.watch.words import build_row_context
+from ktui.tui.widgets.bindings import HelpSection, bind, give_ids, hidden, key_names, keys_section
 from ktui.tui.widgets.fields import TextField
 from ktui.tui.widgets.frame import BoxScreen
+from ktui.tui.widgets.services import Services, ShowsPartition, Status, services
+from ktui.tui.widgets.trouble import helps
+
+WORDS: Sequence[tuple[str, str]] = (
+    ("step", "one change sent for a partition: it adds or drops replicas, or moves the leader"),
+    ("batch", "the steps that one decision of the run begins"),
+    ("gentle", "a shape: adds all new replicas first, and drops the old ones in one cut"),
+    ("kip-435", "a shape: the new leader first, then adds and drops in turns, with less disk"),
+    ("cut", "drops the old replicas of a partition that has all its new ones"),
+    ("ready", "has all its new replicas, and waits to be cut together with others"),
+    ("leader epoch", "counts a partition's leaders; at each new one clients wait for a moment"),
+    ("ISR", "the replicas in sync; nobody can write with fewer than min.insync.replicas"),
+    ("throttle", "the most that is copied into a broker a second; steps in flight keep to it"),
+    *((LETTERS[option], f"a limit: {each.meaning}") for option, each in NUMBERS.items()),
+)
+"""Words of runs and limits, as `?` explains them."""
+
+
+class _Facts(NamedTuple):
+    tp: TopicPartition
+    app: Services
+    status: Status
+    on_folded_line: bool
+
+    @property
+    def run(self) -> RunStatus | None:
+        return self.status.run
+
+    @property
+    def name(self) -> str:
+        return "" if self.run is None else f"run {self.run.name}"
+
+
+def _open(facts: _Facts) -> str:
+    if facts.on_folded_line:
+        return "Show a row for each partition that this line stands for"
+    return f"See {facts.tp} over time: its replicas, steps and events"
+
+
+def _brokers(facts: _Facts) -> str:
+    down = ", ".join(map(str, facts.status.overview.down))
+    if not down:
+        return "Look at the brokers: traffic, throttle, disk, replicas"
+    return f"Look at the brokers, of which {down} is down: since when, and what it holds"
+
+
+def _pause_partition(facts: _Facts) -> str:
+    attached = facts.app.attached
+    if attached is not None and facts.tp in attached.run.pauses.partitions:
+        return f"Let {facts.tp} go on"
+    return f"Pause {facts.tp} alone: its step in flight finishes"
+
+
+def _pause(facts: _Facts) -> str:
+    attached, run = facts.app.attached, facts.run
+    if attached is None or run is None:
+        return ""
+    if attached.run.pauses.whole:
+        return f"Let {facts.name} go on"
+    return f"Pause {facts.name}: nothing new begins; {run.steps_in_flight:,} in flight finish"
+
+
+def _limits(facts: _Facts) -> str:
+    if facts.run is None:
+        return ""
+    now = limits_in_words(facts.run.limits) or "none"
+    shape = shape_in_words(facts.run.limits)
+    return f"Change the limits from the next step on, now {now}, {shape}"
+
+
+def _throttle(facts: _Facts) -> str:
+    bounded = facts.run is not None and facts.run.throttle.bounded
+    rates = rates_in_words(facts.run.throttle) if facts.run is not None and bounded else "none"
+    return f"Change the throttle at once, now {rates}"
+
+
+def _next_run(facts: _Facts) -> str:
+    named = [f"{each.name}, {each.state.words}" for each in facts.status.others]
+    return f"Show run {named[0]}" if len(named) == 1 else f"Show the next run: {'; '.join(named)}"
+
+
+_ACTS: Mapping[str, Callable[[_Facts], str]] = {
+    "open": _open,
+    "cancel": lambda facts: (
+        f"Stop or roll back {facts.tp}, its topic, or all of {facts.name}; asks first"
+    ),
+    "cancel_foreign": lambda facts: f"Cancel the move of {facts.tp}, which someone else has begun",
+    "pause_partition": _pause_partition,
+    "show_throttle": _throttle,
+    "show_limits": _limits,
+    "pause": _pause,
+    "resume_run": lambda facts: f"Start an engine for {facts.name}, which goes on where it was",
+    "open_gate": lambda _: "Open the cancel gate: runs may send steps again",
+    "show_brokers": _brokers,
+    "next_run": _next_run,
+    "view": lambda _: "Show what is unhealthy, what is being reassigned, or the run",
+    "mark": lambda facts: f"Mark {facts.tp}: c or X then acts on all marked ones",
+    "copy": lambda _: "Copy the row, or Kafka's own command for it",
+    "start_plan": lambda facts: (
+        f"Add a plan to {facts.name}, or start another run"
+        if facts.run is not None
+        else "Start a plan: nothing is sent before you have seen what it does"
+    ),
+    "show_events": lambda _: "Read all that has happened",
+    "show_dashboard": lambda _: "See the flow of all copies, and a map of all partitions",
+}
+"""What each key would do, of those that act on a row or its run; in order of worth."""
+
+
+def acts_now(screen: Screen[Any] | None) -> HelpSection | None:
+    """Return what can be done with the row under the cursor; None without one."""
+    shown: object = screen
+    tp = shown.partition if isinstance(shown, ShowsPartition) else None
+    if screen is None or tp is None or (status := services(screen).cluster_status()) is None:
+        return None
+    app = services(screen)
+    on_folded_line = app.abilities.words_of_key("open", "") != ""
+    keys, facts = key_names(screen), _Facts(tp, app, status, on_folded_line)
+    helping = {each.action: each.role for each in helps(status) if each.action in _ACTS}
+    rows = [
+        (Piece(keys[action], helping.get(action, "moving"), bold=True), words)
+        for action in dict.fromkeys((*helping, *_ACTS))
+        if action in keys and app.abilities.works(action) and (words := _ACTS[action](facts))
+    ]
+    return HelpSection(_title(tp, app), rows)
+
+
+def _title(tp: TopicPartition, app: Services) -> list[Piece]:
+    attached, name = app.attached, Piece(str(tp), bold=True)
+    rows = None if attached is None else attached.rows
+    unpolled = None if rows is None else rows.unpolled(tp)
+    timeline = app.progress.timelines.get(tp) or unpolled
+    if timeline is None:
+        return [name]
+    context = build_row_context(app.progress.last, rows, health_first=False)
+    why = reason(timeline, context)
+    state = state_cell(timeline, context)
+    pieces = [name, Piece(" · ", "dim"), state._replace(bold=True)]
+    return pieces if why is None else [*pieces, Piece(": ", "dim"), why]
+
 
 _INDENT, _SIGN_WIDTH = 2, 14
 _FOUND, _CURRENT = "bold underline $warning", "bold reverse $warning"
-
-
-class HelpSection(NamedTuple):
-    """A title, and signs or keys with their meanings."""
-
-    title: list[Piece]
-    rows: Sequence[tuple[Piece, str]]
 
 
 class _Row(NamedTuple):
@@ -232,12 +370,12 @@ class HelpScreen(BoxScreen[None]):
     ]
     give_ids("help", BINDINGS)
 
-    def __init__(self, groups: Sequence[HelpGroup], opened_from: Screen[Any] | None = None) -> None:
+    def __init__(self, keys: Sequence[HelpSection], opened_from: Screen[Any] | None = None) -> None:
         super().__init__()
         self._title = "help: now · signs · words · all keys"
         if acts_now(opened_from) is None:
             self._title = "help"
-        self._text = HelpText(list(_sections(groups, opened_from)))
+        self._text = HelpText(list(_sections(keys, opened_from)))
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
@@ -310,9 +448,9 @@ class SearchField(TextField):
 
 
 def _sections(
-    groups: Sequence[HelpGroup], opened_from: Screen[Any] | None
+    keys: Sequence[HelpSection], opened_from: Screen[Any] | None
 ) -> Iterator[HelpSection]:
-    here = [group for group in groups if isinstance(opened_from, group.screens)][:1]
+    here = [section for section in keys if isinstance(opened_from, section.screens)][:1]
     now = acts_now(opened_from)
     signs = (
         HelpSection(_heading("replicas"), _REPLICA_SIGNS),
@@ -322,14 +460,13 @@ def _sections(
     words = [(Piece(word, "header", bold=True), meaning) for word, meaning in WORDS]
     explained = HelpSection(_heading("words and limits"), words)
     if now is not None:
-        yield HelpSection(now.title, now.rows)
-        yield from (*signs, explained)
+        yield from (now, *signs, explained)
     elif isinstance(opened_from, _FORMS):
         yield explained
-    for group in (*here, *(group for group in groups if group not in here)):
-        title = f"{group.title} (this screen)" if group in here else group.title
-        keys = [(Piece(key.keys, "moving", bold=True), key.words) for key in group.keys]
-        yield HelpSection(_heading(title), keys)
+    for section in here:
+        title = section.title[0].text
+        yield section._replace(title=_heading(f"{title} (this screen)"))
+    yield from (section for section in keys if section not in here)
     if now is None:
         if not isinstance(opened_from, _FORMS):
             yield explained
@@ -344,35 +481,34 @@ def _heading(title: str) -> list[Piece]:
     return [Piece(title, "header", bold=True)]
 
 
-def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list[HelpGroup]:
-    """Return the keys of every screen, by group, with those that were changed."""
+_KEYED: Sequence[tuple[str, type[Screen[Any]] | None, tuple[type[DOMNode], ...]]] = (
+    ("list of partitions", WatchScreen, (PartitionList, WatchScreen, Panels)),
+    ("detail of a partition", DetailScreen, (DetailScreen,)),
+    ("brokers", BrokersScreen, (BrokersScreen, BrokerTable)),
+    ("status of a broker", BrokerStatusScreen, (BrokerStatusScreen,)),
+    ("manage a broker", ManageBrokerScreen, (ManageBrokerScreen,)),
+    ("dashboard", DashboardScreen, (DashboardScreen, PartitionMap)),
+    ("events", EventsScreen, (EventsScreen, EventList)),
+    ("limits", LimitsScreen, (RunChangeScreen, LimitsScreen, LimitInput)),
+    ("cancel", CancelScreen, (CancelScreen,)),
+    ("throttle", ThrottleScreen, (RunChangeScreen, ThrottleScreen)),
+    ("runs", RunsScreen, (RunsScreen,)),
+    ("insights", InsightsScreen, (InsightsScreen,)),
+    ("Kafka's commands", ToolCommandsScreen, (ToolCommandsScreen,)),
+    ("copy", CopyScreen, (CopyScreen,)),
+    ("start or add a plan", PlanScreen, (StartScreen, PlanScreen)),
+    ("rehearsal of a plan", RehearsalScreen, (RehearsalScreen,)),
+    ("help", None, (HelpScreen, SearchField)),
+)
+"""The screens by the titles of their keys in the help, and who has these keys."""
+
+
+def help_sections(app: type[DOMNode], keymap: Mapping[str, str]) -> list[HelpSection]:
+    """Return the keys of the app and of every screen, with those that were changed."""
     return [
-        help_group(title, bindings, keymap, screens=screens)
-        for title, screens, bindings in (("everywhere", (), everywhere), *_screens())
+        keys_section("everywhere", [app], keymap),
+        *(
+            keys_section(title, owners, keymap, () if screen is None else (screen,))
+            for title, screen, owners in _KEYED
+        ),
     ]
-
-
-def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[object]]]:
-    watch = (*PartitionList.BINDINGS, *WatchScreen.BINDINGS, *Panels.BINDINGS)
-    limits = (*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS)
-    throttle = (*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS)
-    dashboard = (*DashboardScreen.BINDINGS, *PartitionMap.BINDINGS)
-    events = (*EventsScreen.BINDINGS, *EventList.BINDINGS)
-    yield "list of partitions", (WatchScreen,), watch
-    yield "detail of a partition", (DetailScreen,), DetailScreen.BINDINGS
-    yield "brokers", (BrokersScreen,), (*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS)
-    yield "status of a broker", (BrokerStatusScreen,), BrokerStatusScreen.BINDINGS
-    yield "manage a broker", (ManageBrokerScreen,), ManageBrokerScreen.BINDINGS
-    yield "dashboard", (DashboardScreen,), dashboard
-    yield "events", (EventsScreen,), events
-    yield "limits", (LimitsScreen,), limits
-    yield "cancel", (CancelScreen,), CancelScreen.BINDINGS
-    yield "throttle", (ThrottleScreen,), throttle
-    yield "runs", (RunsScreen,), RunsScreen.BINDINGS
-    yield "insights", (InsightsScreen,), InsightsScreen.BINDINGS
-    yield "Kafka's commands", (ToolCommandsScreen,), ToolCommandsScreen.BINDINGS
-    yield "copy", (CopyScreen,), CopyScreen.BINDINGS
-    plan = (*StartScreen.BINDINGS, *PlanScreen.BINDINGS)
-    yield "start or add a plan", (PlanScreen,), plan
-    yield "rehearsal of a plan", (RehearsalScreen,), RehearsalScreen.BINDINGS
-    yield "help", (), (*HelpScreen.BINDINGS, *SearchField.BINDINGS)

@@ -1,7 +1,7 @@
 """Every key of the app and of the Watch screen: the one list that footer, help and palette use.
 
 The list's own keys (up, down, enter and so on) are in `screens/watch/list.py`. Those of the other
-screens are with each of them. `help_groups` collects all for `?`.
+screens are with each of them. `help_sections` collects all for `?`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 from rich.cells import cell_len
 from textual.binding import ActiveBinding, Binding
+from textual.dom import DOMNode
 from textual.keys import format_key
 from textual.screen import Screen
 
+from ktui.tui.draw.cells import Piece
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.trouble import helps
 
@@ -189,35 +190,29 @@ give_ids("app", APP_BINDINGS, _APP_NAMES)
 give_ids("watch", WATCH_BINDINGS)
 
 
-class KeyHelp(msgspec.Struct, frozen=True):
-    """One line of the help: the keys of an action and its description."""
+class HelpSection(NamedTuple):
+    """A title, and keys or signs with their meanings; of keys, also the screens that have them."""
 
-    keys: str
-    words: str
-
-
-class HelpGroup(msgspec.Struct, frozen=True):
-    """The keys of one screen."""
-
-    title: str
-    keys: tuple[KeyHelp, ...]
+    title: list[Piece]
+    rows: Sequence[tuple[Piece, str]]
     screens: tuple[type, ...] = ()
 
 
-def help_group(
+def keys_section(
     title: str,
-    bindings: Iterable[object],
+    owners: Iterable[type[DOMNode]],
     keymap: Mapping[str, str],
-    *,
     screens: tuple[type, ...] = (),
-) -> HelpGroup:
-    """Make the help of a screen from its bindings; those without a tooltip are left out."""
+) -> HelpSection:
+    """Make the help of a screen from the keys of these; those without a tooltip are left out."""
     keys: dict[str, list[str]] = {}
-    for binding in bindings:
+    for binding in (binding for owner in owners for binding in owner.BINDINGS):
         if isinstance(binding, Binding) and binding.tooltip:
             keys.setdefault(binding.tooltip, []).append(keys_text(mapped(binding, keymap)))
-    lines = [KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items()]
-    return HelpGroup(title, tuple(lines), screens)
+    rows = [
+        (Piece(" ".join(dict.fromkeys(k)), "moving", bold=True), words) for words, k in keys.items()
+    ]
+    return HelpSection([Piece(title, "header", bold=True)], rows, screens)
 
 
 def mapped(binding: Binding, keymap: Mapping[str, str]) -> Binding:

@@ -23,8 +23,7 @@ from ktui.tui.draw.bars import LIMIT, chart_top, limited_chart
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content, ruled
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.screens.brokers.panel import broker_lines
-from ktui.tui.screens.brokers.row import BrokerView, Past, views_now
+from ktui.tui.screens.brokers.row import BrokerView, Past, broker_lines, views_now
 from ktui.tui.screens.dashboard.map import PartitionMap, count_pieces, state_bar
 from ktui.tui.screens.dashboard.model import MAP_CELLS, MapState
 from ktui.tui.screens.watch.run_banner import RunBanner

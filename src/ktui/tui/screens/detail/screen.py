@@ -27,10 +27,10 @@ from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
 from ktui.tui.draw.paint import content, titled_rule
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import steps_to_come
-from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.axis import RunDetail, Subject, what_a_step_does
 from ktui.tui.screens.detail.body import Keys, compact_body, full_body
 from ktui.tui.screens.detail.lanes import Drawing
+from ktui.tui.screens.questions import choose_copy
 from ktui.tui.screens.watch.list import ZOOMS, PartitionPane
 from ktui.tui.screens.watch.state import state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context, run_waits

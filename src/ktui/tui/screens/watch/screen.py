@@ -24,7 +24,7 @@ from ktui.tui.draw import format as figures
 from ktui.tui.poll import Freshness, ended_long_ago, missing_topics, unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.copy import choose_copy
+from ktui.tui.screens.questions import choose_copy
 from ktui.tui.screens.watch import rule
 from ktui.tui.screens.watch.columns import Ordering
 from ktui.tui.screens.watch.filter import FilterLine
