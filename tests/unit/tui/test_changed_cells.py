@@ -14,7 +14,6 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from ktui.tui.app.terminal import ShownCells
-from ktui.tui.widgets.lines import changed_parts
 
 _STYLES = st.sampled_from([Style(color="red"), Style(color="blue", bold=True)])
 _SEGMENTS = st.builds(Segment, st.text("ab▃━ ", min_size=1, max_size=6), _STYLES, st.none())
@@ -33,20 +32,13 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
 
 @given(before=_LINES, after=_LINES)
 def test_every_changed_cell_of_a_line_is_written_again(before: Strip, after: Strip) -> None:
-    was, now = _cells(before), _cells(after)
-    parts = changed_parts(before, after, 3)
-    covered = {x for part in parts for x in range(part.x, part.right)}
-    assert {x for x in range(40) if was[x] != now[x]} <= covered
-    for part in parts:  # none begins or ends with a cell that stays
-        assert was[part.x] != now[part.x]
-        assert was[part.right - 1] != now[part.right - 1]
-        assert (part.y, part.height) == (3, 1)
-
-
-def test_a_line_with_characters_of_two_cells_is_written_whole() -> None:
-    before, after = Strip([Segment("日本a")]), Strip([Segment("日本b")])
-    (part,) = changed_parts(before, after, 0)
-    assert (part.x, part.width) == (0, 5)
+    was, now, shown = _cells(before), _cells(after), ShownCells()
+    shown.changed(0, 3, before)
+    parts = shown.changed(0, 3, after)
+    assert {x for x in range(40) if was[x] != now[x]} <= {x for part in parts for x in range(*part)}
+    for start, end in parts:  # none begins or ends with a cell that stays
+        assert was[start] != now[start]
+        assert was[end - 1] != now[end - 1]
 
 
 def test_a_frame_writes_only_the_cells_that_changed() -> None:
@@ -70,12 +62,13 @@ def _written(shown: ShownCells, line: Strip) -> str:
 def test_a_frame_writes_no_cell_that_the_terminal_shows_already(
     before: Strip, after: Strip
 ) -> None:
-    shown = ShownCells()
+    shown, compared = ShownCells(), ShownCells()
     whole: Any = shown.only_changed(LayoutUpdate([[before]], Region(0, 0, 40, 1)))
     whole.render_segments(_CONSOLE)
+    compared.changed(0, 0, before)
     expected = "".join(
-        f"\x1b[1;{part.x + 1}H{after.crop(part.x, part.right).render(_CONSOLE)}"
-        for part in changed_parts(before, after, 0)
+        f"\x1b[1;{start + 1}H{after.crop(start, end).render(_CONSOLE)}"
+        for start, end in compared.changed(0, 0, after)
     )
     assert _written(shown, after) == expected
     assert not _written(shown, after), "a second time, nothing has changed"

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.control import Control
+from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._queue import Queue
 from textual.app import App
@@ -28,7 +29,6 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.themes import LoadedThemes, load_themes, theme_paths
 from ktui.tui.poll import Overview
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.widgets.lines import ShownCell, cells_of, differing
 
 _KINDS = (NoticeKind.STALL, NoticeKind.FAILURE, NoticeKind.OUTAGE, NoticeKind.END)
 _LONGEST = 200
@@ -263,10 +263,33 @@ def _run_without_view(status: RunStatus | None) -> str:
     )
 
 
+_APART = 8
+"""Cells between two changes that cost more to go over than to write again."""
+ShownCell = tuple[str, Style | None]
+
+
+def differing(
+    was: Sequence[ShownCell | None], now: Sequence[ShownCell | None]
+) -> list[tuple[int, int]]:
+    """Return from where to where cells differ, those close together as one; None never agrees."""
+    parts: list[tuple[int, int]] = []
+    start = end = -1
+    for x, (old, new) in enumerate(zip(was, now, strict=True)):
+        if old == new and new is not None:
+            continue
+        if start >= 0 and x - end > _APART:
+            parts.append((start, end))
+            start = -1
+        start, end = (x if start < 0 else start), x + 1
+    return [*parts, (start, end)] if start >= 0 else parts
+
+
 class ShownCells:
     """What the terminal shows, as far as it is known, so that no cell is written twice.
 
-    Textual writes all of a widget that moves, and of those around it, in each pass of a layout.
+    Over a slow line each cell counts. A timeline that has moved on by a cell differs only where its
+    bars rise and its signs stand; and Textual writes all of a widget that moves, and of those
+    around it, in each pass of a layout.
     """
 
     def __init__(self) -> None:
@@ -278,7 +301,8 @@ class ShownCells:
     def changed(self, x: int, y: int, strip: Strip) -> list[tuple[int, int]]:
         """Return from where to where a strip differs from what is shown, as it will be."""
         stop = x + strip.cell_length
-        now: list[ShownCell | None] = [*cells_of(strip)]
+        now: list[ShownCell | None]
+        now = [(character, style) for text, style, _ in strip for character in text]
         if len(now) != strip.cell_length:  # characters two cells wide, or none
             now = [None] * strip.cell_length
         line = self._lines.setdefault(y, [])

@@ -45,45 +45,6 @@ def set_text(static: Static, text: Content, *, wraps: bool = False) -> None:
     static.update(text, layout=wraps or lines != text.plain.count("\n"))
 
 
-_APART = 8
-"""Cells between two changes that cost more to go over than to write again."""
-
-
-def changed_parts(before: Strip, after: Strip, y: int) -> list[Region]:
-    """Return the parts of a line that have to be written again: over a slow line each cell counts.
-
-    A timeline that has moved on by a cell differs only where its bars rise and its signs stand.
-    """
-    was, now = cells_of(before), cells_of(after)
-    if len(was) != len(now) or len(now) != after.cell_length:  # characters two cells wide, or none
-        return [Region(0, y, max(before.cell_length, after.cell_length), 1)]
-    return [Region(start, y, end - start, 1) for start, end in differing(was, now)]
-
-
-ShownCell = tuple[str, Style | None]
-
-
-def cells_of(strip: Strip) -> list[ShownCell]:
-    """Return the characters of a line, each with its style."""
-    return [(character, style) for text, style, _ in strip for character in text]
-
-
-def differing(
-    was: Sequence[ShownCell | None], now: Sequence[ShownCell | None]
-) -> list[tuple[int, int]]:
-    """Return from where to where cells differ, those close together as one; None never agrees."""
-    parts: list[tuple[int, int]] = []
-    start = end = -1
-    for x, (old, new) in enumerate(zip(was, now, strict=True)):
-        if old == new and new is not None:
-            continue
-        if start >= 0 and x - end > _APART:
-            parts.append((start, end))
-            start = -1
-        start, end = (x if start < 0 else start), x + 1
-    return [*parts, (start, end)] if start >= 0 else parts
-
-
 class _Drawn(NamedTuple):
     """A line as it was drawn; one that is too long takes several strips."""
 
@@ -101,7 +62,7 @@ def _style_at(style: VisualStyle, x: int) -> Style:
 
 
 class DrawnLines(Widget):
-    """As high as its lines. Only lines that change are drawn, and only cells that do are written.
+    """As high as its lines, of which only those that change are drawn.
 
     A `Static` with the same text draws all of them for each change.
     """
@@ -125,8 +86,8 @@ class DrawnLines(Widget):
             self.refresh(layout=True)
             return
         for y, (was, strip) in enumerate(zip(before, self._strips, strict=True)):
-            if was is not strip and (parts := changed_parts(was, strip, y)):
-                self.refresh(*parts)
+            if was != strip:
+                self.refresh(Region(0, y, self.size.width, 1))
 
     def _draw(self, width: int) -> None:
         known = self._drawn if width == self._width else []

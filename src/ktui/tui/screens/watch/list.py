@@ -34,7 +34,7 @@ from ktui.tui.screens.watch.rule import NOW, time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import give_ids
-from ktui.tui.widgets.lines import LineView, changed_parts
+from ktui.tui.widgets.lines import LineView
 from ktui.tui.widgets.services import OffLoop, services
 
 ZOOMS = (None, 600.0, 60.0)
@@ -381,12 +381,8 @@ class PartitionList(LineView, can_focus=True):
         for y in range(self._fold_top):
             row = self._row_at(top + y)
             drawn = None if row is None else self._drawn.known(self.arrangement.rows[row])
-            if row is None or drawn is (strip := self._strip(row)):
-                continue
-            if drawn is None:
+            if row is not None and drawn != self._strip(row):
                 self.refresh(Region(0, y, self.size.width, 1))
-            elif parts := changed_parts(drawn, strip, y):
-                self.refresh(*parts)
 
     def render_line(self, y: int) -> Strip:
         below = y - self._fold_top
