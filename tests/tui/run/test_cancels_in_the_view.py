@@ -16,8 +16,7 @@ from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.simulated.moving_clusters import ORIGINAL
 from support.views.watching import (

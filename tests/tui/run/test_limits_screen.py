@@ -16,7 +16,7 @@ from ktui.pacing.limits import Limits, Shape
 from ktui.simulated import layout
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.screens.forms import LimitInput, RateInput
-from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.change_screen import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.throttled import set_rate
 from support.views.watching import (

@@ -38,8 +38,7 @@ from ktui.tui.draw.bars import (
 from ktui.tui.draw.cells import pieces_width
 from ktui.tui.draw.paint import Paint, role_defaults
 from ktui.tui.draw.themes import DEFAULT, load_themes
-from ktui.tui.screens.watch.columns import Extents, layout
-from ktui.tui.screens.watch.row import RowInputs, StripCache
+from ktui.tui.screens.watch.columns import Extents, RowInputs, StripCache, layout
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.lines import objective_table
 from support.journals.journals import a_start, owned

@@ -42,10 +42,10 @@ from ktui.tui.screens.watch.columns import (
     Extents,
     Ordering,
     layout,
+    pieces_below,
+    row_pieces,
 )
-from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row import pieces_below, row_pieces
-from ktui.tui.screens.watch.row_model import Arrangement, RowChange
+from ktui.tui.screens.watch.row_model import Arrangement, RowChange, RowFilter
 from ktui.tui.screens.watch.words import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp

@@ -38,11 +38,10 @@ from ktui.tui.screens.brokers.status import (
     BrokerStatusScreen,
     ManageBrokerScreen,
 )
-from ktui.tui.screens.command_line import CommandField, CommandScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
-from ktui.tui.screens.dialog import Dialog
+from ktui.tui.screens.dialog import CommandField, CommandScreen, Dialog
 from ktui.tui.screens.events import EventList, EventsScreen
 from ktui.tui.screens.forms import AllowanceBox, LimitInput, RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
@@ -58,11 +57,15 @@ from ktui.tui.screens.questions import (
     SelectScreen,
     ToolCommandsScreen,
 )
-from ktui.tui.screens.rehearsal import RehearsalScreen, ReportScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
-from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.runs import InsightsScreen, RunsScreen, RunTable
+from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen, ThrottleScreen
+from ktui.tui.screens.runs import (
+    InsightsScreen,
+    RehearsalScreen,
+    ReportScreen,
+    RunsScreen,
+    RunTable,
+)
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.rule import TopicsPrompt
 from ktui.tui.screens.watch.screen import WatchScreen

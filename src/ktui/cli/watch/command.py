@@ -57,7 +57,7 @@ from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.run_view.launchers import PlanRehearser
-from ktui.tui.screens.watch.filter import BadFilter, RowFilter
+from ktui.tui.screens.watch.row_model import BadFilter, RowFilter
 
 
 class ProcessEngines:

@@ -34,9 +34,8 @@ from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.broker_controller import BrokerController
-from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.kept_view import ViewKeeper
-from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_catalog import CancelController, RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.terminal import (
     KEEP_TITLE,
@@ -65,17 +64,16 @@ from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import BadCommand, EngineLauncher, RehearsalInView, RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
-from ktui.tui.screens.command_line import Action, Commands, CommandScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.dialog import Action, Commands, CommandScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_sections
 from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.questions import ToolCommandsScreen
-from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen

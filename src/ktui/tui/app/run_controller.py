@@ -27,11 +27,10 @@ from ktui.tui.app.terminal import Alerts
 from ktui.tui.poll import load_history
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.cancel_choice import foreign_moves
+from ktui.tui.run_view.messages import foreign_moves
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.questions import ConfirmScreen, NotePrompt, ToolCommandsScreen
-from ktui.tui.screens.run.change_screen import LimitsScreen
-from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, ThrottleScreen
 from ktui.tui.widgets.services import RunActs, ShowsPartition, ShowsRun, services
 
 if TYPE_CHECKING:

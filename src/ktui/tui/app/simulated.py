@@ -22,7 +22,7 @@ from ktui.tui.poll import PollLoop
 from ktui.tui.run_view.launchers import BranchInView, RehearsalInView
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.brokers.status import BreakList, BreakScreen, ListedChoice, break_choices
-from ktui.tui.screens.rehearsal import ReportScreen
+from ktui.tui.screens.runs import ReportScreen
 from ktui.tui.story import CaptionLine, picture_name, save_picture
 from ktui.tui.widgets.bindings import (
     APP_BINDINGS,

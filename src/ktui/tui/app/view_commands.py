@@ -19,9 +19,9 @@ from ktui.planning.intents.registry import INTENTS
 from ktui.planning.plan import closest_names
 from ktui.tui.run_view.launchers import BadCommand, OpenGate, RehearsalInView, RunChange, RunVerbs
 from ktui.tui.run_view.plan_request import parse_plan_words
-from ktui.tui.screens.command_line import Action, last_word
+from ktui.tui.screens.dialog import Action, last_word
 from ktui.tui.screens.watch.columns import SORTS, Ordering
-from ktui.tui.screens.watch.filter import BadFilter, RowFilter
+from ktui.tui.screens.watch.row_model import BadFilter, RowFilter
 from ktui.tui.screens.watch.rule import View
 from ktui.tui.widgets.services import KeyAbilities
 

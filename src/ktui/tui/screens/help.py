@@ -44,11 +44,9 @@ from ktui.tui.screens.panels import Panels
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.questions import CopyScreen, ToolCommandsScreen
-from ktui.tui.screens.rehearsal import RehearsalScreen
 from ktui.tui.screens.run.cancel import CancelScreen
-from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen
-from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.runs import InsightsScreen, RunsScreen
+from ktui.tui.screens.run.change_screen import LimitsScreen, RunChangeScreen, ThrottleScreen
+from ktui.tui.screens.runs import InsightsScreen, RehearsalScreen, RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.run_banner import limits_in_words, rates_in_words, shape_in_words
 from ktui.tui.screens.watch.screen import WatchScreen

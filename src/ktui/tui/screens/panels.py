@@ -19,7 +19,7 @@ from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.tui.draw.cells import Piece, cut_pieces, faded
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.sent import SentRequests, sent_lines
+from ktui.tui.run_view.attached import SentRequests, sent_lines
 from ktui.tui.screens.brokers.row import BrokersPanel
 from ktui.tui.screens.detail.screen import DetailPane
 from ktui.tui.screens.events import EventList

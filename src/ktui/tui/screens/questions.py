@@ -24,8 +24,7 @@ from ktui.progress.row import partition_json
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
-from ktui.tui.screens.watch.columns import Extents, layout
-from ktui.tui.screens.watch.row import row_pieces
+from ktui.tui.screens.watch.columns import Extents, layout, row_pieces
 from ktui.tui.screens.watch.row_model import widest
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.bindings import bind, give_ids

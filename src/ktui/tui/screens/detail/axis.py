@@ -1,22 +1,35 @@
-"""The axis of time of a partition's lanes: its window, its boundaries, what is expected."""
+"""What the lanes of a partition are drawn of: their axis of time, their replicas, figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
+from rich.cells import cell_len
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.settings import list_includes
+from ktui.columns import Column
 from ktui.execution.run.states import CancelKind
 from ktui.execution.run.track import Track
 from ktui.pacing.situation import Step
-from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.progress.timeline import Event, Lane, Mark, Phase, Role, Slots, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import CANCEL_SIGNS, DROPPED, Cell, Piece, SignAt, Window, cell_seconds
+from ktui.tui.draw.cells import (
+    CANCEL_SIGNS,
+    DROPPED,
+    Cell,
+    Piece,
+    SignAt,
+    Window,
+    cell_seconds,
+    cut_pieces,
+)
+from ktui.tui.draw.paint import RowColumn
 from ktui.tui.run_view.rows import StepRecord
 from ktui.tui.screens.watch.rule import NOW, time_axis
 from ktui.tui.screens.watch.words import RowContext, WaitingWords
@@ -267,3 +280,218 @@ def _room_for(line: Sequence[Cell], place: int, cells: int) -> int | None:
         if start >= 0 and start + cells <= len(line) and not any(cell.glyph for cell in around):
             return start
     return None
+
+
+_FLAT = 0.9
+
+
+class Curve(NamedTuple):
+    """A figure over time: its value in each cell, and the value at full height."""
+
+    name: str
+    values: Sequence[float | None]
+    top: float
+    text: Callable[[float | None], str]
+    now: str
+    role: str = "moving"
+    measured_from: int = 0  # the cell before which values are computed
+    unseen: int = 0  # the first cells, of which nobody knows what was there
+
+    @property
+    def peak(self) -> float:
+        return highest(self.values)
+
+    @property
+    def flat(self) -> bool:
+        """Whether more rows would show nothing more."""
+        return all(value is None or value >= _FLAT * self.peak for value in self.values)
+
+
+def isr_role(count: int | None, least: int, wanted: int) -> str:
+    """Return the role of so many replicas in sync: against min ISR, and all."""
+    if count is None:
+        return "dim"
+    return "stalled" if count < least else "out-of-sync" if count < wanted else "in-sync"
+
+
+def mark_at(history: Slots | None, at_s: float) -> int:
+    """Return the mark of a moment; NOTHING outside of the slots."""
+    if history is None:
+        return Mark.NOTHING
+    place = math.floor((at_s - history.end_s) / history.slot_s) + len(history.marks)
+    return history.marks[place] if 0 <= place < len(history.marks) else Mark.NOTHING
+
+
+def first_known(values: Sequence[float | None]) -> int:
+    """Return the place of the first value that is known; their number without one."""
+    return next((place for place, value in enumerate(values) if value is not None), len(values))
+
+
+def highest(values: Sequence[float | None]) -> float:
+    """Return the highest value that is known; 0 without one."""
+    return max((value for value in values if value is not None), default=0.0)
+
+
+def level(value: float | None, top: float, height: int) -> int:
+    """Return eighths of a row above the axis; a value above zero is never drawn as zero."""
+    if value is None or top <= 0.0 or value <= 0.0:
+        return 0
+    return max(1, round(value / top * height * 8))
+
+
+def lags(points: Sequence[tuple[float, int]], axis: Axis) -> list[float | None]:
+    """Return the highest value in each cell, between readings interpolated; None before and after.
+
+    `points` are readings at monotonic seconds.
+    """
+    worst: dict[int, int] = {}
+    first, cell_s = axis.window.first(axis.past), axis.window.cell_s
+    for at_s, messages in points:
+        place = math.floor(at_s / cell_s) - first
+        worst[place] = max(messages, worst.get(place, 0))
+    values: list[float | None] = [None] * axis.past
+    for (place, value), (later, after) in pairwise(worst.items()):
+        slope = (after - value) / (later - place)
+        for cell in range(max(0, place), min(later, axis.past)):
+            values[cell] = value + slope * (cell - place)
+    last = next(reversed(worst), -1)
+    if 0 <= last < axis.past:
+        values[last] = worst[last]
+    return values
+
+
+def lag_text(messages: int | None, size: int | None) -> str:
+    """Format a lag in messages and bytes, as far as known: `1.2 M msg, 3.2 GiB`."""
+    known = [] if messages is None else [figures.as_messages(messages)]
+    return ", ".join([*known, *([] if size is None else [figures.as_bytes(size)])])
+
+
+def rate_text(lane: Lane) -> str:
+    """Format how fast a replica copies; empty where unknown."""
+    if lane.rate_bytes_s is not None:
+        return figures.as_copying(lane.rate_bytes_s)
+    return "" if lane.rate_messages_s is None else figures.as_message_rate(lane.rate_messages_s)
+
+
+RACKS_FROM, _HOSTS_FROM = 100, 150
+"""The widths from which on a lane names the rack of its broker, and its address."""
+TO_COME = "to add"
+_ROLES = {
+    Role.ADDING: ("adding", "moving"),
+    Role.IN_SYNC: ("in sync", "in-sync"),
+    Role.LEADER: ("leader", "leader"),
+    Role.OUT_OF_SYNC: ("out of sync", "out-of-sync"),
+    Role.RETIRING: ("to leave", "retiring"),
+    Role.GONE: ("gone", "dim"),
+}
+
+
+class ReplicaLane(NamedTuple):
+    """A replica as its lane names it, now or to come."""
+
+    lane: Lane
+    sign: str
+    word: str
+    role: str
+    away: bool  # its broker is down, or it is out of the ISR
+
+    @property
+    def broker(self) -> int:
+        return self.lane.broker
+
+    @property
+    def catches_up(self) -> bool:
+        return self.lane.role in (Role.ADDING, Role.OUT_OF_SYNC)
+
+    @property
+    def rank(self) -> int:
+        """How much it matters where there is no room for all."""
+        if self.catches_up or self.away:
+            return 3
+        return {Role.LEADER: 2, Role.RETIRING: 2, Role.GONE: 0}.get(self.lane.role, 1)
+
+
+def replica_lanes(subject: Subject) -> list[ReplicaLane]:
+    """Return the replicas of a partition, and those that its run is to add."""
+    timeline, of_run = subject.timeline, subject.of_run
+    lanes = dict(timeline.lanes)
+    for broker in timeline.state.replicas:
+        role = Role.ADDING if broker in timeline.state.adding else Role.IN_SYNC
+        lanes.setdefault(broker, Lane(broker, role))
+    goes_on = of_run is not None and not of_run.track.state.ended
+    to_come = [b for b in timeline.target if b not in lanes] if goes_on else []
+    leaving = subject.context.leaving(timeline)
+    named = [_named(lane, subject, leaving) for lane in lanes.values()]
+    waiting = (Lane(broker, Role.ADDING) for broker in to_come)
+    return [*named, *(ReplicaLane(lane, "+", TO_COME, "waiting", away=False) for lane in waiting)]
+
+
+def _named(lane: Lane, subject: Subject, leaving: frozenset[int]) -> ReplicaLane:
+    timeline, broker = subject.timeline, lane.broker
+    word, role = _ROLES[lane.role]
+    if lane.role is Role.IN_SYNC and not timeline.state.described:
+        word, role = "replica", "waiting"
+    leaves = broker in leaving or lane.role is Role.RETIRING
+    if leaves and lane.role is Role.IN_SYNC:
+        word, role = "to leave", "retiring"
+    known = subject.observation.brokers.get(broker)
+    down = known is not None and not known.alive and lane.role is not Role.GONE
+    if down:
+        word, role = "DOWN", "out-of-sync" if subject.ended_at is None else "dim"
+    leads = lane.role is Role.LEADER and not down
+    first = next(iter(timeline.target), None)
+    to_lead = broker == first and not leads and lane.role is not Role.GONE
+    added = lane.role is Role.ADDING
+    if leads and leaves:
+        word = "leader, leaves"
+    elif added and to_lead and not down:
+        word = "next leader"
+    sign = ("*" if leads else ">" if to_lead else "") + ("+" if added else "-" if leaves else "")
+    return ReplicaLane(lane, sign, word, role, down or lane.role is Role.OUT_OF_SYNC)
+
+
+def label_columns(
+    lanes: Sequence[ReplicaLane], subject: Subject, width: int
+) -> Iterator[RowColumn]:
+    """Return the columns of the lanes' labels; a narrow terminal has fewer."""
+    most = max([3, *(len(f"{each.sign}{each.broker}") for each in lanes)])
+
+    def broker_cell(each: ReplicaLane) -> list[Piece]:
+        after = "!" if each.away else ""
+        text = f"{f'{each.sign}{each.broker}':>{most}}{after}"
+        return [Piece(text, each.role, bold=True)]
+
+    yield Column(heading="broker", cell=broker_cell)
+    # the least cells, so that a role's length does not shift what follows
+    yield Column(heading="role", width=14, cell=lambda each: [Piece(each.word, each.role)])
+    brokers = subject.observation.brokers
+    if width >= RACKS_FROM and any(each.rack for each in brokers.values()):
+        yield _place("rack", 12, lambda b: (brokers[b].rack or "-") if b in brokers else "-")
+    if width >= _HOSTS_FROM:
+        hosts = {b.id: f"{b.host}:{b.port}" for b in brokers.values() if b.host}
+        yield _place("host", 32, lambda b: hosts.get(b, "unknown"))
+
+
+def _place(heading: str, most: int, name: Callable[[int], str]) -> RowColumn:
+    def cell(each: ReplicaLane) -> list[Piece]:
+        text = Piece(name(each.broker), "dim")
+        return cut_pieces([text], min(most, cell_len(text.text)))
+
+    return Column(heading=heading, cell=cell)
+
+
+def throttle_on_copies(subject: Subject) -> float | None:
+    """Return the bytes a second that throttles let all its copies through; None without any."""
+    state, seen = subject.timeline.state, subject.observation
+    config = seen.topic_configs.get(state.tp.topic)
+    if config is None or not state.adding:
+        return None
+    rates = []
+    for broker in state.adding:
+        known = seen.broker_configs.get(broker)
+        rate = None if known is None else known.follower_throttle_rate
+        listed = config.follower_throttled_replicas
+        if rate is None or not list_includes(listed, state.tp.partition, broker):
+            return None
+        rates.append(rate)
+    return float(sum(rates))

@@ -21,9 +21,8 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import replica_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.rows import StepRecord
-from ktui.tui.screens.detail.axis import RunDetail, Subject, what_a_step_does
+from ktui.tui.screens.detail.axis import RACKS_FROM, RunDetail, Subject, what_a_step_does
 from ktui.tui.screens.detail.lanes import Drawing, Line
-from ktui.tui.screens.detail.replicas import RACKS_FROM
 from ktui.tui.screens.events import SIGNS
 from ktui.tui.screens.watch.state import reason
 from ktui.tui.screens.watch.words import as_reported_by_run

@@ -31,23 +31,26 @@ from ktui.tui.draw.cells import (
     timeline_cells,
 )
 from ktui.tui.draw.paint import content, table_lines
-from ktui.tui.screens.detail.axis import NOW_LINE, Axis, Boundary, Subject, boundaries, captions
-from ktui.tui.screens.detail.curves import (
+from ktui.tui.screens.detail.axis import (
+    NOW_LINE,
+    RACKS_FROM,
+    TO_COME,
+    Axis,
+    Boundary,
     Curve,
+    ReplicaLane,
+    Subject,
+    boundaries,
+    captions,
     first_known,
     highest,
     isr_role,
+    label_columns,
     lag_text,
     lags,
     level,
     mark_at,
     rate_text,
-)
-from ktui.tui.screens.detail.replicas import (
-    RACKS_FROM,
-    TO_COME,
-    ReplicaLane,
-    label_columns,
     replica_lanes,
     throttle_on_copies,
 )

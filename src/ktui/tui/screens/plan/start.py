@@ -58,7 +58,7 @@ from ktui.tui.screens.plan.preview_lines import (
     PreviewSection,
     findings_of,
 )
-from ktui.tui.screens.rehearsal import RehearsalEnd, RehearsalScreen
+from ktui.tui.screens.runs import RehearsalEnd, RehearsalScreen
 from ktui.tui.screens.watch.run_banner import shape_in_words
 from ktui.tui.widgets.bindings import bind
 from ktui.tui.widgets.fields import TextField

@@ -27,7 +27,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, partition_text, pieces_width
 from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, DialogScope
+from ktui.tui.run_view.messages import CancelAction, DialogChoice, DialogScope
 from ktui.tui.screens.dialog import MOST_CELLS, Dialog
 from ktui.tui.widgets.bindings import bind, give_ids, hidden
 from ktui.tui.widgets.fields import Choices, TextField

@@ -21,15 +21,17 @@ from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, Window, faded
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import (
+    CURSOR,
     CURSOR_WIDTH,
     TIMELINE,
     ColumnLayout,
     Ordering,
+    RowInputs,
+    StripCache,
     layout,
+    pieces_below,
 )
-from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.row import CURSOR, RowInputs, StripCache, pieces_below
-from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange
+from ktui.tui.screens.watch.row_model import Arrangement, Belongs, RowChange, RowFilter
 from ktui.tui.screens.watch.rule import NOW, time_axis
 from ktui.tui.screens.watch.state import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.words import RowContext

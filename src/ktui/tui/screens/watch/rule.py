@@ -47,12 +47,12 @@ from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.watch.columns import (
     CURSOR_WIDTH,
+    MARK,
     TIMELINE,
     Column,
     ColumnLayout,
     Ordering,
 )
-from ktui.tui.screens.watch.row import MARK
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.fields import TextField
 

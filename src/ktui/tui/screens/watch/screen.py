@@ -27,8 +27,8 @@ from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.questions import choose_copy
 from ktui.tui.screens.watch import rule
 from ktui.tui.screens.watch.columns import Ordering
-from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.list import PartitionList, PartitionPane
+from ktui.tui.screens.watch.row_model import FilterLine
 from ktui.tui.screens.watch.rule import (
     EmptyState,
     Headings,
