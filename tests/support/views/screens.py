@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
@@ -81,6 +83,55 @@ class Host(App[None], Services, Generic[S]):
         self.push_screen(self.shown)
 
 
+class Hosted(Generic[S]):
+    """A screen in its host, and the operator before it."""
+
+    def __init__(self, app: Host[S], pilot: Pilot[None]) -> None:
+        self.app, self.pilot, self.screen = app, pilot, app.shown
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    @property
+    def left(self) -> bool:
+        """Whether the operator has gone back from the screen."""
+        return self.app.screen is not self.screen
+
+    async def show(self, seen: Progress | Sequence[Event]) -> str:
+        """Show a progress, or events alone, and return the text of the screen then."""
+        await self.pilot.pause()
+        self.app.show(seen if isinstance(seen, Progress) else Progress(events=tuple(seen)))
+        await self.pilot.pause()
+        return self.text
+
+    async def press(self, *keys: str) -> str:
+        await self.pilot.press(*keys)
+        await self.pilot.wait_for_scheduled_animations()
+        return self.text
+
+
+@asynccontextmanager
+async def hosted(
+    screen: S | Host[S], seen: Progress | Sequence[Event] | None = None, **how: Any
+) -> AsyncIterator[Hosted[S]]:
+    """Open a screen in a host, and show it what was seen."""
+    app = screen if isinstance(screen, Host) else Host(screen)
+    async with app.run_test(**how) as pilot:
+        view = Hosted(app, pilot)
+        if seen is not None:
+            await view.show(seen)
+        yield view
+
+
+async def text_of(
+    screen: Screen[None], seen: Progress, *keys: str, size: tuple[int, int] = (80, 24)
+) -> str:
+    """Return what a screen shows of a progress after some keys."""
+    async with hosted(screen, seen, size=size) as view:
+        return await view.press(*keys)
+
+
 def screen_text(app: App[None]) -> str:
     """Return everything on the screen, also what shows below a dialog."""
     width, height = app.size
@@ -88,6 +139,10 @@ def screen_text(app: App[None]) -> str:
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
     return "\n".join(strip.text[:width].rstrip() for strip in strips)
+
+
+def line_with(text: str, words: str) -> str:
+    return next(line for line in text.splitlines() if words in line)
 
 
 async def resize(pilot: Pilot[Any], size: tuple[int, int]) -> None:

@@ -33,6 +33,7 @@ from ktui.simulated.twin import ClusterTwin, take_twin
 from ktui.simulated.twin_parts import rates_of
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
+from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.screens.plan.panes import PreviewPane
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.watch.list import PartitionList
@@ -288,6 +289,11 @@ class RunWatched(Watching):
     state_dir: StateDir
     run: RunDir
 
+    @property
+    def attached(self) -> AttachedRun:
+        assert self.app.attached is not None
+        return self.app.attached
+
     async def pass_until(self, words: str, *, most_s: float = 300.0) -> None:
         """Let time pass, poll by poll, until the screen shows some words."""
         until_s = self.clock.monotonic() + most_s
@@ -368,14 +374,12 @@ async def carry_out(watch: RunWatched, *keys: str) -> None:
 
 def state_of(watch: RunWatched, name: str) -> State:
     """Return the state of a partition in the run."""
-    assert watch.app.attached is not None
-    return watch.app.attached.run.tracks[tp(name)].state
+    return watch.attached.run.tracks[tp(name)].state
 
 
 def asked(watch: RunWatched) -> list[object]:
     """Return the commands to the run that are not answered yet."""
-    assert watch.app.attached is not None
-    return [each.command for each in watch.app.attached._commands.asked()]
+    return [each.command for each in watch.attached._commands.asked()]
 
 
 def known(watch: RunWatched, name: str) -> Registration:

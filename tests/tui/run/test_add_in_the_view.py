@@ -102,8 +102,7 @@ async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typ
         await watch.press("enter")
         await added(watch)
         await watch.pass_until("done 3/3")
-        assert watch.app.attached is not None
-        assert watch.app.attached.name == "drain-3"
+        assert watch.attached.name == "drain-3"
 
 
 async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path) -> None:
@@ -150,8 +149,7 @@ async def test_a_conflicting_partition_is_named_and_rolled_back_first(
             (tp("a-0"), OTHER),
         }
         await watch.pass_time(10)
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.tracks[tp("a-0")].target == OTHER
+        assert watch.attached.run.tracks[tp("a-0")].target == OTHER
 
 
 async def test_a_conflicting_partition_keeps_its_target_when_the_operator_chooses_keep(

@@ -230,8 +230,7 @@ async def test_a_line_names_the_run_that_lives_while_the_shown_one_has_ended(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     async with one_ended_and_another_lives(tmp_path, size) as watch:
-        assert watch.app.attached is not None
-        assert watch.app.attached.name == NAME
+        assert watch.attached.name == NAME
         line = watch.line("▶ also:")
         assert "run night RUNNING 0/2" in line
         assert line.rstrip().endswith("ctrl+r shows it")
@@ -278,7 +277,7 @@ async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys(tmp_pa
         await watch.press("r")
         await watch.say("engine: process")
         await watch.press("home", "enter")
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "night")
+        await watch.until(lambda: watch.app.attached and watch.attached.name == "night")
         await watch.see()
         assert "▶ also:" not in watch.text
         await watch.press("p")
@@ -315,8 +314,7 @@ async def test_no_other_run_is_shown_while_a_plan_is_made_for_this_one(tmp_path:
         await watch.pass_until("run night RUNNING")
         await watch.press("n", "ctrl+r")
         assert "Leave the plan first, with esc" in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.name == NAME
+        assert watch.attached.name == NAME
 
 
 async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
@@ -338,7 +336,7 @@ async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
             assert "b-0" in watch.text
             assert "press ctrl+r to show that run" in watch.text
         await watch.press("ctrl+r")
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "night")
+        await watch.until(lambda: watch.app.attached and watch.attached.name == "night")
 
 
 async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
@@ -374,8 +372,7 @@ async def change_limits(watch: RunWatched, partitions: str) -> None:
 
 
 def limits_of(watch: RunWatched) -> Limits:
-    assert watch.app.attached is not None
-    return watch.app.attached.run.limits
+    return watch.attached.run.limits
 
 
 async def test_an_undo_shows_what_it_puts_back_and_enter_does_it_and_a_second_one_undoes_that(

@@ -254,8 +254,7 @@ async def test_one_figure_of_all_brokers_has_one_row(
 async def test_the_duration_of_a_partition_covers_all_steps_of_the_run(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.pass_until("step 2/4")
-        assert watch.app.attached is not None
-        rows = watch.app.attached.rows
+        rows = watch.attached.rows
         begun = rows.steps_taken(tp("a-0"))[0].at
         await watch.press("enter")
         assert f"since {as_time(begun)}, for" in watch.line("under way")

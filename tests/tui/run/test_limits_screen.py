@@ -67,8 +67,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         await watch.type("kip-435")
         await watch.press("enter", "enter")  # twice, as P is lifted
         await watch.pass_until("in force: they bind")
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
+        assert watch.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
 
 
 async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
@@ -89,8 +88,7 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path:
         await watch.type("3")
         await watch.press("enter")
         await watch.pass_until("in force: they bind")
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.limits == Limits(partitions=3, shape=Shape.WHOLE)
+        assert watch.attached.run.limits == Limits(partitions=3, shape=Shape.WHOLE)
 
 
 async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_path: Path) -> None:
@@ -158,8 +156,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
             assert words in " ".join(" ".join(watch.dialog).split())
             assert "! P partitions:" in watch.text
             assert "P!partitions" in watch.text
-            assert watch.app.attached is not None
-            assert watch.app.attached.status.coming is None
+            assert watch.attached.status.coming is None
         await watch.press("escape")
         assert "step 1/4" in watch.text
 
@@ -180,8 +177,7 @@ async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_th
         await watch.press("enter")
         await watch.pass_until("in force: they bind")
         assert "Undoes your change" not in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.limits.brokers == ()
+        assert watch.attached.run.limits.brokers == ()
 
 
 async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -> None:
@@ -222,12 +218,11 @@ async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
         await watch.press("enter")
         await watch.see()
         assert f"{words} lets far more move at once. Press enter again to apply it." in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.status.coming is None
-        assert watch.app.attached.run.limits == limits
+        assert watch.attached.status.coming is None
+        assert watch.attached.run.limits == limits
         await watch.press("enter")
         await watch.pass_until("in force: they bind")
-        assert watch.app.attached.run.limits != limits
+        assert watch.attached.run.limits != limits
 
 
 async def test_a_count_raised_less_than_fivefold_wants_one_enter(tmp_path: Path) -> None:
@@ -431,8 +426,7 @@ async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Pat
         await watch.pass_time(3)
         assert "No copy in flight would end under it. Did you mean 50MB?" in watch.text
         assert "Asked for" not in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.throttled.rates.every == 20_000_000
+        assert watch.attached.run.throttled.rates.every == 20_000_000
 
 
 COUNTS_NAMES = ("a-0", "a-1", "a-2")

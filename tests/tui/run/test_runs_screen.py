@@ -28,8 +28,7 @@ async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:
         assert "1/2" in watch.line(NAME)
         assert "drain-3.json" in watch.text
         # every column is whole, in a small terminal, too
-        assert watch.app.attached is not None
-        begun = watch.app.attached.run.started_at
+        begun = watch.attached.run.started_at
         assert begun is not None
         assert f"{begun.astimezone():%Y-%m-%d %H:%M}" in watch.line("RUNNING  ")
 
@@ -50,13 +49,13 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
         await watch.pass_until("ENDED")
         run = await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
         watch.app.call_later(watch.app.attach_to, run)
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
+        await watch.until(lambda: watch.app.attached and watch.attached.name == "other")
         await watch.see()
         assert watch.rows == ["b-0"]
         await watch.press("r")
         await watch.say("ENDED")
         await watch.press("down", "enter")
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == NAME)
+        await watch.until(lambda: watch.app.attached and watch.attached.name == NAME)
         assert isinstance(watch.app.screen, WatchScreen)
         assert watch.rows == ["a-0"]
 
@@ -69,8 +68,7 @@ async def test_a_view_of_an_ended_run_announces_the_next_run_once(
         await watch.pass_until("ENDED", most_s=3_000)
         await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
         await watch.pass_until("Run other of this cluster is live now")
-        assert watch.app.attached is not None
-        assert watch.app.attached.name == NAME
+        assert watch.attached.name == NAME
         watch.app.clear_notifications()
         await watch.pass_time(5)
         assert watch.text.count("Run other of this cluster") == 1, "its event"

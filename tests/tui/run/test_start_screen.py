@@ -300,7 +300,7 @@ async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
         await watch.say("Run drain-3 is live on this cluster: add the")
         await tick(watch, "#allow-concurrent", "start")
         await confirm(watch, "other")
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
+        await watch.until(lambda: watch.app.attached and watch.attached.name == "other")
 
 
 async def type_throttle(watch: RunWatched, words: str) -> None:
@@ -329,8 +329,7 @@ async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_th
         assert "throttle 3.0 MB/s into each broker" in joined_words(report(watch))
         await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.options.throttle.every == 3_000_000
+        assert watch.attached.run.options.throttle.every == 3_000_000
 
 
 async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(

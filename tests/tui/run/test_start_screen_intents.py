@@ -126,8 +126,7 @@ async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path
         await confirm(watch, "drain-1")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
-        assert watch.app.attached is not None
-        run = watch.app.attached.run
+        run = watch.attached.run
         assert all(1 not in track.target for track in run.tracks.values())
         assert run.options.urgent_first
 
@@ -274,8 +273,7 @@ async def test_a_new_replica_takes_the_place_of_the_old_one_where_that_is_chosen
         await watch.until(lambda: "The plan is read" in report(watch))
         await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
-        assert watch.app.attached is not None
-        targets = {str(tp): track.target for tp, track in watch.app.attached.run.tracks.items()}
+        targets = {str(tp): track.target for tp, track in watch.attached.run.tracks.items()}
         assert targets["orders-2"] == (6, 4, 5)
 
 
@@ -298,8 +296,7 @@ async def test_topics_are_placed_by_a_file_of_rules_whose_mistakes_name_the_line
         await watch.until(lambda: "The plan is read" in report(watch))
         await confirm(watch, "placement")
         await watch.until(lambda: watch.app.attached is not None)
-        assert watch.app.attached is not None
-        targets = {str(tp): track.target for tp, track in watch.app.attached.run.tracks.items()}
+        targets = {str(tp): track.target for tp, track in watch.attached.run.tracks.items()}
         assert targets == {"payments-0": (6, 1, 2)}
 
 

@@ -146,8 +146,7 @@ async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cance
     )
     plan = {**moved("a-0", "a-1", target=(4, 2, 3)), **moved("b-0", target=(5, 2, 3))}
     async with watching_run(cluster, tmp_path, plan, size=LARGE) as watch:
-        assert watch.app.attached is not None
-        run = watch.app.attached.run
+        run = watch.attached.run
 
         def paused() -> set[TopicPartition]:
             return {*run.pauses.partitions}

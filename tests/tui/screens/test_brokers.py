@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from functools import cache
 
 import pytest
 from textual.containers import VerticalScroll
-from textual.pilot import Pilot
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
@@ -26,12 +24,12 @@ from support.views.screens import (
     SHIPPED,
     SIZES,
     TP,
-    Host,
     colour_of,
+    hosted,
     observation,
     progress,
     resize,
-    screen_text,
+    text_of,
     timeline,
 )
 from support.views.watching import watching
@@ -49,19 +47,6 @@ CONFIGS = {
 CENSUS = Census(BEGAN, 0.0, 1.0, 40, 12_034, {1: 230}, {1: 1_201}, ())
 
 
-class FilteringHost(Host[BrokersScreen]):
-    """A host that accepts a filter, as the app does."""
-
-    filtered: int | None = None
-
-    def filter_by_broker(self, broker: int) -> None:
-        self.filtered = broker
-
-
-def host(theme: str = "dark") -> Host[BrokersScreen]:
-    return Host(BrokersScreen(), theme)
-
-
 def full() -> Observation:
     return observation(
         log_dirs=DIRS,
@@ -72,39 +57,12 @@ def full() -> Observation:
     )
 
 
-async def shown(pilot: Pilot[None], app: Host[BrokersScreen], seen: Progress) -> str:
-    await pilot.pause()
-    app.show(seen)
-    await pilot.pause()
-    return screen_text(app)
-
-
-async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
-    app = host()
-    async with app.run_test(size=size) as pilot:
-        await shown(pilot, app, seen)
-        await pilot.press("home", *keys)
-        await pilot.pause()
-        return screen_text(app)
-
-
 @cache
 def drawn(size: tuple[int, int], *keys: str) -> str:
     """The screen while a partition moves, after these keys; drawn once for all tests of it."""
-    return asyncio.run(seen_at(size, progress(timeline(), last=full()), *keys))
-
-
-async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
-    """Let the app run until a condition holds; an app that hangs fails by the count of turns."""
-    for _ in range(500):
-        if seen():
-            return
-        await pilot.pause()
-    pytest.fail(screen_text(pilot.app))
-
-
-def selected(app: Host[BrokersScreen]) -> int | None:
-    return app.shown.selected
+    return asyncio.run(
+        text_of(BrokersScreen(), progress(timeline(), last=full()), "home", *keys, size=size)
+    )
 
 
 def row(text: str, broker: int) -> list[str]:
@@ -154,7 +112,7 @@ def test_leaders_and_replicas_come_from_the_census_with_its_time() -> None:
 
 
 async def test_the_count_is_shown_as_under_way_until_there_is_a_census() -> None:
-    text = await seen_at((120, 30), progress(last=observation()))
+    text = await text_of(BrokersScreen(), progress(last=observation()), size=(120, 30))
     assert "leaders and replicas are being counted" in text.splitlines()[1]
 
 
@@ -167,11 +125,9 @@ def test_disk_usage_is_a_bar_with_a_figure() -> None:
 
 
 async def test_a_disk_that_is_nearly_full_is_coloured() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(last=full()))
-        assert colour_of(app, " 90%") == role_style(app.theme_variables, "stalled").color
-        assert colour_of(app, " 75%") != role_style(app.theme_variables, "stalled").color
+    async with hosted(BrokersScreen(), progress(last=full()), size=(80, 24)) as view:
+        assert colour_of(view.app, " 90%") == role_style(view.app.theme_variables, "stalled").color
+        assert colour_of(view.app, " 75%") != role_style(view.app.theme_variables, "stalled").color
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -223,63 +179,44 @@ async def test_only_cells_that_changed_are_written_again(monkeypatch: pytest.Mon
         written.append((row_key, column_key))
         original(self, row_key, column_key, value)  # type: ignore[arg-type] # a spy hands it on
 
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(timeline(), last=full()))
+    async with hosted(BrokersScreen(), progress(timeline(), last=full()), size=(80, 24)) as view:
         monkeypatch.setattr(BrokerTable, "update_cell", spy)
-        await shown(pilot, app, progress(timeline(), last=full()))
+        await view.show(progress(timeline(), last=full()))
         assert written == []
         fenced = {**BROKERS, 2: Broker(2, "kafka-2.eu.example", 9092, "eu-1c", alive=False)}
         changed = observation(RAN_S + 1, brokers=fenced, log_dirs=DIRS, census=CENSUS)
-        await shown(pilot, app, progress(timeline(), last=changed))
+        await view.show(progress(timeline(), last=changed))
         assert ("2", "state") in written
         assert not [key for key in written if key[0] in ("4", "5")]
 
 
 async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(last=observation()))
-        await pilot.press("home", "down", "down", "down")
-        await pilot.pause()
-        assert selected(app) == 4
+    async with hosted(BrokersScreen(), progress(last=observation()), size=(80, 24)) as view:
+        await view.press("home", "down", "down", "down")
+        assert view.screen.selected == 4
         more = {0: Broker(0, "new", 9092), **BROKERS}
-        await shown(pilot, app, progress(last=observation(brokers=more)))
-        assert selected(app) == 4
-        assert [r.key.value for r in app.shown.query_one(BrokerTable).ordered_rows] == [
+        await view.show(progress(last=observation(brokers=more)))
+        assert view.screen.selected == 4
+        assert [r.key.value for r in view.screen.query_one(BrokerTable).ordered_rows] == [
             "0", "1", "2", "3", "4", "5", "9",
         ]  # fmt: skip
         fewer = {i: broker for i, broker in BROKERS.items() if i > 2}
-        text = await shown(pilot, app, progress(last=observation(brokers=fewer)))
-        assert selected(app) == 4
+        text = await view.show(progress(last=observation(brokers=fewer)))
+        assert view.screen.selected == 4
         assert "broker 4" in text
-        await resize(pilot, (120, 30))
-        await pilot.pause()
-        assert selected(app) == 4
+        await resize(view.pilot, (120, 30))
+        await view.pilot.pause()
+        assert view.screen.selected == 4
 
 
 async def test_the_cursor_moves_to_another_broker_when_its_own_disappears() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(last=observation()))
-        await pilot.press("end")
-        await pilot.pause()
-        await shown(pilot, app, progress(last=observation(brokers={1: BROKERS[1]})))
-        assert selected(app) == 1
-        assert "broker 1 " in screen_text(app)
-        text = await shown(pilot, app, progress(last=observation(brokers={})))
-        assert selected(app) is None
+    async with hosted(BrokersScreen(), progress(last=observation()), size=(80, 24)) as view:
+        await view.press("end")
+        await view.show(progress(last=observation(brokers={1: BROKERS[1]})))
+        assert "broker 1 " in view.text
+        text = await view.show(progress(last=observation(brokers={})))
+        assert view.screen.selected is None
         assert "The cluster names no brokers." in text
-
-
-async def test_enter_shows_the_partitions_of_the_broker() -> None:
-    app = FilteringHost(BrokersScreen())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(last=observation()))
-        await pilot.press("home", "down", "enter")
-        await pilot.pause()
-        assert app.filtered == 2
-        assert app.screen is not app.shown
 
 
 async def test_enter_returns_to_a_list_filtered_to_the_broker_in_the_app() -> None:
@@ -317,82 +254,63 @@ async def test_the_app_shows_the_load_of_a_move_per_broker_and_which_broker_is_s
 
 
 async def test_a_click_moves_the_cursor_and_goes_nowhere() -> None:
-    app = FilteringHost(BrokersScreen())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(last=observation()))
-        await pilot.click(BrokerTable, offset=(5, 4))
-        await pilot.pause()
-        assert selected(app) == 4
-        assert app.filtered is None
-        assert app.screen is app.shown
-
-
-@pytest.mark.parametrize("key", ["escape", "q"])
-async def test_escape_and_q_go_back(key: str) -> None:
-    app = host()
-    async with app.run_test() as pilot:
-        await pilot.press(key)
-        await pilot.pause()
-        assert app.screen is not app.shown
+    async with hosted(BrokersScreen(), progress(last=observation()), size=(80, 24)) as view:
+        await view.pilot.click(BrokerTable, offset=(5, 4))
+        await view.pilot.pause()
+        assert view.screen.selected == 4
+        assert not view.left
 
 
 async def test_the_brokers_screen_waits_for_the_first_answer_and_ignores_enter() -> None:
-    app = FilteringHost(BrokersScreen())
-    async with app.run_test(size=(80, 24)) as pilot:
-        assert "Waiting for the first answer of the cluster." in await shown(pilot, app, Progress())
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.filtered is None
-        assert app.screen is app.shown
+    async with hosted(BrokersScreen(), size=(80, 24)) as view:
+        assert "Waiting for the first answer of the cluster." in await view.show(Progress())
+        await view.press("enter")
+        assert not view.left
 
 
 async def test_three_hundred_brokers_scroll() -> None:
     many = {i: Broker(i, f"kafka-{i}", 9092) for i in range(300)}
-    app = host()
-    async with app.run_test(size=(120, 30)) as pilot:
-        await shown(pilot, app, progress(last=observation(brokers=many)))
-        await pilot.press("end")
-        await pilot.wait_for_scheduled_animations()
-        assert selected(app) == 299
-        assert row(screen_text(app), 299)[1] == "alive"
+    async with hosted(
+        BrokersScreen(), progress(last=observation(brokers=many)), size=(120, 30)
+    ) as view:
+        await view.press("end")
+        assert view.screen.selected == 299
+        assert row(view.text, 299)[1] == "alive"
 
 
 async def test_a_panel_that_does_not_fit_can_be_reached_and_scrolled() -> None:
     dirs = tuple(LogDir(1, f"/disk-{i:02}", None, TIB, TIB // 2) for i in range(30))
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with hosted(BrokersScreen(), size=(80, 24)) as view:
         seen = progress(last=observation(log_dirs={1: dirs}))
-        assert "/disk-29" not in await shown(pilot, app, seen)
-        await pilot.press("home", "tab", "end")
-        await pilot.wait_for_scheduled_animations()
-        assert app.focused is app.shown.query_one(VerticalScroll)
-        assert "/disk-29" in screen_text(app)
+        assert "/disk-29" not in await view.show(seen)
+        await view.press("home", "tab", "end")
+        assert view.app.focused is view.screen.query_one(VerticalScroll)
+        assert "/disk-29" in view.text
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_hostile_names_are_shown_as_they_are(size: tuple[int, int]) -> None:
     brokers = {1: Broker(1, HOSTILE, 9092, rack=HOSTILE)}
     dirs = {1: (LogDir(1, HOSTILE, HOSTILE),)}
-    text = await seen_at(size, progress(last=observation(brokers=brokers, log_dirs=dirs)))
+    seen = progress(last=observation(brokers=brokers, log_dirs=dirs))
+    text = await text_of(BrokersScreen(), seen, size=size)
     assert "address" in text
     assert "[bold]x[/bold][@click=app.quit]y[/]" in text
 
 
 async def test_rows_take_a_new_theme_at_once() -> None:
-    app = host()
-    async with app.run_test(size=(120, 30)) as pilot:
-        await shown(pilot, app, progress(timeline(), last=full()))
-        await pilot.press("home", "down", "down")
+    async with hosted(BrokersScreen(), progress(timeline(), last=full()), size=(120, 30)) as view:
+        await view.pilot.press("home", "down", "down")
         for theme in SHIPPED.themes:
-            app.theme = theme
-            await pilot.pause()
-            lines = app.screen._compositor.render_strips()
+            view.app.theme = theme
+            await view.pilot.pause()
+            lines = view.app.screen._compositor.render_strips()
             cells = [cell for line in lines for cell in line if cell.style is not None]
             down = {
                 cell.style.color for cell in cells if cell.style and cell.text.strip() == "DOWN"
             }
-            assert down == {role_style(app.theme_variables, "stalled").color}
+            assert down == {role_style(view.app.theme_variables, "stalled").color}
             # the row under the cursor has one unbroken background
             line = next(line for line in lines if line.text.split()[:2] == ["3", "alive"])
             behind = {segment.style.bgcolor for segment in line if segment.style is not None}
-            assert behind == {role_style(app.theme_variables, "cursor").color}
+            assert behind == {role_style(view.app.theme_variables, "cursor").color}

@@ -48,13 +48,12 @@ async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -
     async with watching_run(a_cluster_of_four(), tmp_path, moved(*NAMES), size=SMALL) as watch:
         await command(watch, "limits P=3 --mode wave")
         await watch.pass_until("limits: in force: they bind")
-        assert watch.app.attached is not None
-        run = watch.app.attached.run
+        run = watch.attached.run
         assert run.limits == Limits(replicas=1, partitions=3, mode=Mode.WAVE)
 
         await command(watch, "throttle 80MB,3=20MB")
         await watch.pass_until("throttle 80 MB/s")
-        assert watch.app.attached.run.throttled.rates.every == 80_000_000
+        assert watch.attached.run.throttled.rates.every == 80_000_000
 
 
 @pytest.mark.parametrize(
@@ -121,8 +120,7 @@ async def test_a_cancel_is_shown_before_it_is_sent_and_a_pause_is_asked_first(
 
         await command(watch, "pause a-1")
         await watch.pass_until("pause: ")
-        assert watch.app.attached is not None
-        assert {str(tp) for tp in watch.app.attached.run.pauses.partitions} == {"a-1"}
+        assert {str(tp) for tp in watch.attached.run.pauses.partitions} == {"a-1"}
 
 
 async def test_a_read_only_view_changes_no_run_and_still_filters_and_sorts(tmp_path: Path) -> None:

@@ -58,8 +58,7 @@ async def on_the_dashboard(watch: RunWatched) -> dict[str, int]:
 
 def in_status(watch: RunWatched) -> dict[str, int]:
     """Return what `ktui status` counts."""
-    assert watch.app.attached is not None
-    progress = read_progress(watch.app.attached.folder)
+    progress = read_progress(watch.attached.folder)
     text = counts_text(progress).replace(f" of {progress.partitions}", "")
     found = counted(text)
     stages = {stage.value: count for stage, count in progress.stages.items() if count}

@@ -6,8 +6,6 @@ from functools import cache
 import msgspec
 import pytest
 from textual.containers import VerticalScroll
-from textual.events import MouseScrollDown
-from textual.pilot import Pilot
 
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -26,9 +24,11 @@ from support.views.screens import (
     Host,
     colour_of,
     history,
+    hosted,
+    line_with,
     observation,
     progress,
-    screen_text,
+    text_of,
     timeline,
 )
 
@@ -43,31 +43,14 @@ class ListHost(Host[DetailScreen]):
         return OTHERS[at] if 0 <= at < len(OTHERS) else None
 
 
-def host(theme: str = "dark") -> Host[DetailScreen]:
-    return Host(DetailScreen(TP), theme)
-
-
-async def shown(pilot: Pilot[None], app: Host[DetailScreen], seen: Progress) -> str:
-    await pilot.pause()
-    app.show(seen)
-    await pilot.pause()
-    return screen_text(app)
-
-
 async def seen_at(size: tuple[int, int], seen: Progress) -> str:
-    app = host()
-    async with app.run_test(size=size) as pilot:
-        return await shown(pilot, app, seen)
+    return await text_of(DetailScreen(TP), seen, size=size)
 
 
 @cache
 def drawn(size: tuple[int, int]) -> str:
     """The screen of a move under way; drawn once for all tests of it."""
     return asyncio.run(seen_at(size, progress(timeline())))
-
-
-def line_with(text: str, words: str) -> str:
-    return next(line for line in text.splitlines() if words in line)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -137,12 +120,11 @@ async def test_an_approximate_share_is_marked() -> None:
 
 
 async def test_an_alarm_shows_its_cause_and_what_to_do() -> None:
-    app = host()
-    async with app.run_test(size=(200, 60)) as pilot:
+    async with hosted(DetailScreen(TP), size=(200, 60)) as view:
         for cause in Cause:
             stall = Stall(StallKind.STALLED, cause, BEGAN_S + 408, 9, "as the cluster says")
             lane = Lane(9, Role.ADDING, stall=stall)
-            text = await shown(pilot, app, progress(timeline(lanes={9: lane})))
+            text = await view.show(progress(timeline(lanes={9: lane})))
             line = line_with(text, "! broker 9")
             assert f"stalled for 3m 12s: {cause}: as the cluster says." in line
             assert line.rstrip().endswith(".")
@@ -164,10 +146,8 @@ async def test_every_alarm_is_shown_including_falling_behind() -> None:
 async def test_lanes_isr_lag_and_rates_share_one_axis_with_the_peak_of_each_curve(
     size: tuple[int, int],
 ) -> None:
-    app = host()
-    async with app.run_test(size=size) as pilot:
-        await shown(pilot, app, progress(timeline()))
-        body = str(app.shown.query_one("#detail-body").render())
+    async with hosted(DetailScreen(TP), progress(timeline()), size=size) as view:
+        body = str(view.screen.query_one("#detail-body").render())
         rows = [line_with(body, each) for each in ("*1     ", "in sync", "lag peak 14 M msg")]
         rows += [line_with(body, each) for each in ("copied peak", "begun")]
         assert len({row.index("│") for row in rows}) == 1
@@ -184,63 +164,33 @@ def test_the_partition_events_are_listed_newest_first_in_local_time() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_small_terminal_scrolls_to_the_first_event(size: tuple[int, int]) -> None:
-    app = host()
-    async with app.run_test(size=size) as pilot:
-        await shown(pilot, app, progress(timeline()))
-        await pilot.press("end")
-        await pilot.wait_for_scheduled_animations()
-        assert "reassignment seen: adding 9, 4; removing 3" in screen_text(app)
-        await pilot.press("home")
-        await pilot.wait_for_scheduled_animations()
-        assert "topic id" in screen_text(app)
-
-
-async def test_the_wheel_scrolls() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(timeline()))
-        body = app.shown.query_one(VerticalScroll)
-        await pilot._post_mouse_events([MouseScrollDown], body, offset=(5, 5))
-        await pilot.wait_for_scheduled_animations()
-        assert body.scroll_offset.y > 0
+    async with hosted(DetailScreen(TP), progress(timeline()), size=size) as view:
+        await view.press("end")
+        assert "reassignment seen: adding 9, 4; removing 3" in view.text
+        await view.press("home")
+        assert "topic id" in view.text
 
 
 async def test_a_new_poll_keeps_the_scroll_position() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(timeline()))
-        body = app.shown.query_one(VerticalScroll)
-        await pilot.press("end")
-        await pilot.wait_for_scheduled_animations()
+    async with hosted(DetailScreen(TP), progress(timeline()), size=(80, 24)) as view:
+        body = view.screen.query_one(VerticalScroll)
+        await view.press("end")
         place = body.scroll_offset.y
         assert place > 0
-        await shown(pilot, app, progress(timeline(), last=observation(RAN_S + 1)))
+        await view.show(progress(timeline(), last=observation(RAN_S + 1)))
         assert body.scroll_offset.y == place
 
 
-@pytest.mark.parametrize("key", ["escape", "q"])
-async def test_escape_and_q_go_back(key: str) -> None:
-    app = host()
-    async with app.run_test() as pilot:
-        await pilot.press(key)
-        await pilot.pause()
-        assert app.screen is not app.shown
-
-
 async def test_brackets_walk_through_the_list_and_stop_at_its_ends() -> None:
-    app = ListHost(DetailScreen(TP))
-    async with app.run_test(size=(120, 30)) as pilot:
+    async with hosted(ListHost(DetailScreen(TP)), size=(120, 30)) as view:
         every = progress(*(timeline(tp) for tp in OTHERS))
-        await shown(pilot, app, every)
-        await pilot.press("]")
-        await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith("─ orders-2 ")
-        await pilot.press("]")
-        await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith("─ orders-2 ")
-        await pilot.press("[", "[")
-        await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith("─ orders-0 ")
+        await view.show(every)
+        await view.press("]")
+        assert view.text.split("\n")[1].startswith("─ orders-2 ")
+        await view.press("]")
+        assert view.text.split("\n")[1].startswith("─ orders-2 ")
+        await view.press("[", "[")
+        assert view.text.split("\n")[1].startswith("─ orders-0 ")
 
 
 async def test_the_detail_shows_that_it_waits_for_the_first_answer() -> None:
@@ -253,10 +203,8 @@ async def test_a_partition_never_seen_moving_is_shown_as_not_being_reassigned() 
 
 
 async def test_a_partition_that_vanished_stays_on_screen_as_last_seen() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(timeline()))
-        text = await shown(pilot, app, progress(last=observation(RAN_S + 60)))
+    async with hosted(DetailScreen(TP), progress(timeline()), size=(80, 24)) as view:
+        text = await view.show(progress(last=observation(RAN_S + 60)))
         local = observation().at.astimezone()
         assert f"No longer watched. What follows is as of {local:%H:%M:%S}." in text
         assert "dPqkT3xvRHqXw8mXb0yZ9A" in text
@@ -271,11 +219,10 @@ ENDED = {
 
 
 async def test_a_finished_move_shows_its_outcome_and_duration() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with hosted(DetailScreen(TP), size=(80, 24)) as view:
         for phase, words in ENDED.items():
             ended = timeline(phase=phase, ended_at=observation(251).at, lanes={})
-            text = await shown(pilot, app, progress(ended))
+            text = await view.show(progress(ended))
             assert words in text.splitlines()[1]
             assert ", 4m 11s" in line_with(text, "moved")
 
@@ -292,13 +239,13 @@ async def test_a_replica_that_only_waits_is_shown_without_an_alarm() -> None:
     turn = "waits for its turn: 2.0 MB/s throttle"
     stall = Stall(StallKind.WAITING, Cause.THROTTLED, BEGAN_S + 588, 4, turn)
     lanes = {4: Lane(4, Role.ADDING, share=0.125, stall=stall)}
-    app = host()
-    async with app.run_test(size=(120, 30)) as pilot:
-        text = await shown(pilot, app, progress(timeline(phase=Phase.MOVING, lanes=lanes)))
+    async with hosted(DetailScreen(TP), size=(120, 30)) as view:
+        text = await view.show(progress(timeline(phase=Phase.MOVING, lanes=lanes)))
         assert "moving 12%" in text.splitlines()[1]
         assert "· broker 4 waits for 12 s by now: throttled: waits for its turn" in text
-        assert colour_of(app, "broker 4 waits") not in (
-            role_style(app.theme_variables, role).color for role in ("stalled", "falling-behind")
+        assert colour_of(view.app, "broker 4 waits") not in (
+            role_style(view.app.theme_variables, role).color
+            for role in ("stalled", "falling-behind")
         )
 
 
@@ -345,31 +292,31 @@ async def test_hostile_names_are_shown_as_they_are_and_do_nothing(size: tuple[in
     tp = TopicPartition(HOSTILE, 1)
     brokers = {i: Broker(i, HOSTILE, 9092, rack=HOSTILE) for i in BROKERS}
     hostile = timeline(tp, events=(Event(observation().at, HOSTILE, tp),))
-    app = Host(DetailScreen(tp))
-    async with app.run_test(size=size) as pilot:
+    async with hosted(DetailScreen(tp), size=size) as view:
         seen = progress(hostile, last=observation(brokers=brokers))
-        text = await shown(pilot, app, seen)
+        text = await view.show(seen)
         assert "[bold]x[/bold][@click=app.quit]y[/]" in text.splitlines()[1]
-        await pilot.click(offset=(30, 0))
-        await pilot.pause()
-        assert app.screen is app.shown
-        assert app.is_running
+        await view.pilot.click(offset=(30, 0))
+        await view.pilot.pause()
+        assert not view.left
+        assert view.app.is_running
 
 
 async def test_the_screen_takes_every_theme_while_it_is_open() -> None:
-    app = host()
-    async with app.run_test(size=(120, 30)) as pilot:
-        before = await shown(pilot, app, progress(timeline()))
+    async with hosted(DetailScreen(TP), size=(120, 30)) as view:
+        before = await view.show(progress(timeline()))
         for theme in SHIPPED.themes:
-            app.theme = theme
-            await pilot.pause()
-            assert screen_text(app) == before
-            assert colour_of(app, "to leave") == role_style(app.theme_variables, "retiring").color
+            view.app.theme = theme
+            await view.pilot.pause()
+            assert view.text == before
+            assert (
+                colour_of(view.app, "to leave")
+                == role_style(view.app.theme_variables, "retiring").color
+            )
 
 
 async def test_the_footer_lists_the_keys() -> None:
-    app = host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        text = await shown(pilot, app, progress(timeline()))
-        assert app.shown.query_one(FooterKeys).display
+    async with hosted(DetailScreen(TP), size=(80, 24)) as view:
+        text = await view.show(progress(timeline()))
+        assert view.screen.query_one(FooterKeys).display
         assert text.splitlines()[-1].split()[:6] == ["esc", "back", "[", "previous", "]", "next"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from textual.app import ComposeResult
-from textual.pilot import Pilot
 from textual.screen import Screen
 
 from ktui.cluster.broker import TopicConfig
@@ -24,12 +23,14 @@ from support.views.screens import (
     BEGAN_S,
     SIZES,
     TP,
-    Host,
     history,
+    hosted,
+    line_with,
     observation,
     progress,
     resize,
     screen_text,
+    text_of,
     timeline,
 )
 from support.views.situations import SITUATIONS, drain, production
@@ -50,24 +51,8 @@ def moving(**changes: Any) -> Timeline:
     return timeline(**{**given, **changes})
 
 
-async def shown(pilot: Pilot[None], app: Host[DetailScreen], seen: Progress) -> str:
-    await pilot.pause()
-    app.show(seen)
-    await pilot.pause()
-    return screen_text(app)
-
-
 async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
-    app = Host(DetailScreen(TP))
-    async with app.run_test(size=size) as pilot:
-        await shown(pilot, app, seen)
-        await pilot.press(*keys)
-        await pilot.pause()
-        return screen_text(app)
-
-
-def line_with(text: str, words: str) -> str:
-    return next(line for line in text.splitlines() if words in line)
+    return await text_of(DetailScreen(TP), seen, *keys, size=size)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -100,12 +85,10 @@ async def test_without_a_forecast_nothing_stands_behind_now(seen: Timeline) -> N
 
 
 async def test_the_cursor_reads_every_lane_at_its_moment_and_esc_goes_back_to_now() -> None:
-    app = Host(DetailScreen(TP))
-    async with app.run_test(size=(120, 34)) as pilot:
-        now = await shown(pilot, app, progress(moving()))
-        await pilot.press("shift+left", "shift+left", "left")
-        await pilot.pause()
-        text = screen_text(app)
+    async with hosted(DetailScreen(TP), size=(120, 34)) as view:
+        now = await view.show(progress(moving()))
+        await view.press("shift+left", "shift+left", "left")
+        text = view.text
         at = line_with(text, "▼")
         assert "at 14:" in at
         assert line_with(text, "*1     ").endswith("leader")
@@ -114,49 +97,40 @@ async def test_the_cursor_reads_every_lane_at_its_moment_and_esc_goes_back_to_no
         assert line_with(text, "adding").endswith("%")
         assert line_with(text, "adding").split()[-1] != "87%"
         assert "~" in line_with(text, "copied peak")  # nobody measured it then
-        await pilot.press("right")
-        await pilot.pause()
-        assert line_with(screen_text(app), "▼") != at
+        await view.press("right")
+        assert line_with(view.text, "▼") != at
         for back in ("escape", "end"):
-            await pilot.press("<", back)
-            await pilot.pause()
-            assert screen_text(app) == now
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app.screen is not app.shown
+            await view.press("<", back)
+            assert view.text == now
+        await view.press("escape")
+        assert view.left
 
 
 async def test_the_cursor_stays_on_its_moment_while_time_goes_on_and_a_click_moves_it() -> None:
-    app = Host(DetailScreen(TP))
-    async with app.run_test(size=(120, 34)) as pilot:
-        await shown(pilot, app, progress(moving()))
-        await pilot.press("shift+left")
-        await pilot.pause()
-        before = line_with(screen_text(app), "▼").split()[-1]
-        text = await shown(pilot, app, progress(moving(), last=observation(660)))
+    async with hosted(DetailScreen(TP), progress(moving()), size=(120, 34)) as view:
+        await view.press("shift+left")
+        before = line_with(view.text, "▼").split()[-1]
+        text = await view.show(progress(moving(), last=observation(660)))
         assert line_with(text, "▼").split()[-1][:5] == before[:5]
         lane = line_with(text, "*1     ")
         row = next(y for y, line in enumerate(text.splitlines()) if line == lane)
-        await pilot.click(offset=(lane.index("═") + 3, row))
-        await pilot.pause()
-        assert line_with(screen_text(app), "▼").index("▼") == lane.index("═") + 3
+        await view.pilot.click(offset=(lane.index("═") + 3, row))
+        await view.pilot.pause()
+        assert line_with(view.text, "▼").index("▼") == lane.index("═") + 3
 
 
 async def test_z_shows_the_last_minutes_and_keeps_that_for_the_next_partition() -> None:
-    app = Host(DetailScreen(TP))
-    async with app.run_test(size=(120, 34)) as pilot:
-        whole = await shown(pilot, app, progress(moving()))
+    async with hosted(DetailScreen(TP), size=(120, 34)) as view:
+        whole = await view.show(progress(moving()))
         assert "begun" in whole
-        await pilot.press("z", "z")
-        await pilot.pause()
-        minute = screen_text(app)
+        await view.press("z", "z")
+        minute = view.text
         assert "begun" not in minute
         assert "last 1m (z)" in minute
         assert "(z)" not in whole
         assert ":30" in line_with(minute, "role")
-        await pilot.press("z")
-        await pilot.pause()
-        assert screen_text(app) == whole
+        await view.press("z")
+        assert view.text == whole
 
 
 async def test_a_move_that_has_just_begun_has_most_of_the_width() -> None:
@@ -224,12 +198,11 @@ class PanelScreen(Screen[None]):
 
 
 async def test_eight_lines_have_the_lanes_that_tell_most_and_count_the_others() -> None:
-    app = Host(PanelScreen())
-    async with app.run_test(size=(100, 8)) as pilot:
-        await pilot.pause()
-        app.show(ten_replicas())
-        await pilot.pause()
-        title, heading, *lanes = screen_text(app).splitlines()
+    async with hosted(PanelScreen(), size=(100, 8)) as view:
+        await view.pilot.pause()
+        view.app.show(ten_replicas())
+        await view.pilot.pause()
+        title, heading, *lanes = view.text.splitlines()
         assert "orders-1 · moving 50%" in title
         assert "now" in heading
         assert [lane.split()[1] for lane in lanes] == ["next", *["adding"] * 4, "5"]
@@ -238,10 +211,8 @@ async def test_eight_lines_have_the_lanes_that_tell_most_and_count_the_others() 
 
 async def test_each_of_ten_replicas_has_a_lane_in_a_small_terminal() -> None:
     seen = ten_replicas()
-    app = Host(DetailScreen(TP))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, seen)
-        body = str(app.shown.query_one("#detail-body").render())
+    async with hosted(DetailScreen(TP), seen, size=(80, 24)) as view:
+        body = str(view.screen.query_one("#detail-body").render())
         named = {line.split()[0].strip("*>+-!") for line in body.splitlines() if line.strip()}
         assert {"1", "2", "3", "4", "5", "6", "7", "8", "10", "11"} <= named
         assert "events, newest first" in body

@@ -283,7 +283,7 @@ async def test_throttles_of_the_attached_run_are_not_counted(tmp_path: Path) -> 
         watch.app.call_later(watch.app.attach_to, await watch.engines.start(new))
         await watch.until(lambda: watch.app.attached is not None)
         await watch.press("b")
-        while watch.app.attached is not None and not watch.app.attached.run.ended:
+        while watch.app.attached is not None and not watch.attached.run.ended:
             await watch.see()
             assert "left behind" not in watch.text
         await watch.pass_time(70)
