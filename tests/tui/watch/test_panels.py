@@ -1,22 +1,35 @@
-"""The panels under the list: which there are, which has the keys, and what is kept of them."""
+"""The panels under the list, what `y` copies of a partition, and counts that agree everywhere."""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from ktui.execution.forecast.progress_text import counts_text
+from ktui.execution.forecast.run_progress import read_progress
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
+from ktui.simulated import layout
 from ktui.tui.screens.panels import BROKERS, PARTITION, SENT, PanelChoices, panel_heights
-from support.simulated.moving_clusters import move
+from ktui.tui.screens.questions import copy_text
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.situations import SPARE, draining
+from support.views.terminal import Terminal
 from support.views.watching import (
     SMALL,
+    RunWatched,
     Watching,
     a_new_run,
     a_quiet_cluster,
     moved,
+    watching,
     watching_run,
     watching_runs,
 )
@@ -169,3 +182,207 @@ async def test_the_trail_says_which_screens_are_below_the_one_that_is_shown(tmp_
         assert "a-1" in watch.lines[0]
         await watch.press("escape", "escape")
         assert "dashboard" not in watch.lines[0]
+
+
+STAND_IN = """#!/bin/sh
+printf '%s\\n' "$*" > {folder}/arguments
+cat > {folder}/buffer
+exit {status}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.delenv("TERM_PROGRAM", raising=False)
+
+
+def in_tmux(folder: Path, monkeypatch: pytest.MonkeyPatch, *, status: int = 0) -> None:
+    """Put the app into a tmux that keeps its buffer in a file."""
+    tmux = folder / "tmux"
+    tmux.write_text(STAND_IN.format(folder=folder, status=status))
+    tmux.chmod(0o755)
+    monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")  # noqa: S108 - only its presence counts
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+async def test_each_form_of_a_moving_partition_is_sent_to_the_terminal(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
+        await watch.press("y")
+        assert "copy a-0" in watch.text
+        await watch.press("n")
+        assert watch.app.clipboard == "a-0"
+        assert "Sent to the terminal: 3 characters." in watch.text
+
+        await watch.press("y", "j")
+        copied = json.loads(watch.app.clipboard)
+        assert copied["partition"] == 0
+        assert copied["adding"] == [4]
+
+        await watch.press("y", "down", "enter")
+        assert watch.app.clipboard.split()[:3] == ["a-0", "step", "1/4"]
+
+        await watch.press("enter", "y", "k")  # in the detail
+        plan, command = watch.app.clipboard.splitlines()
+        assert '"replicas": [4, 5, 6]' in plan
+        assert command.startswith("kafka-reassign-partitions.sh --bootstrap-server ")
+        assert command.endswith("--execute --reassignment-json-file move.json --additional")
+
+
+async def test_a_settled_partition_has_no_command_and_y_says_so() -> None:
+    async with watching(a_cluster(resting=["a-0"]), topics=["a"]) as watch:
+        await watch.press("y", "k")
+        assert "Nothing moves it" in watch.text
+        await watch.press("escape")
+        assert not watch.app.clipboard
+
+
+async def test_in_tmux_the_text_becomes_its_newest_buffer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_tmux(tmp_path, monkeypatch)
+    async with watching(a_cluster(resting=["a-0"]), topics=["a"]) as watch:
+        await watch.press("y", "n")
+        await watch.until(lambda: "Sent to the terminal by tmux" in watch.text)
+    assert (tmp_path / "arguments").read_text() == "load-buffer -w -\n"
+    assert (tmp_path / "buffer").read_text() == "a-0"
+
+
+async def test_what_would_drive_the_terminal_is_escaped_on_its_way_out() -> None:
+    async with watching(a_cluster(resting=["a-0"])) as watch:
+        await copy_text(watch.app, "a\x1b]0;b\u202e\nc")
+        assert watch.app.clipboard == r"a\x1b]0;b\u202e" + "\nc"
+
+
+async def test_an_old_tmux_without_that_option_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_tmux(tmp_path, monkeypatch, status=1)
+    async with watching(a_cluster(resting=["a-0"]), topics=["a"]) as watch:
+        await watch.press("y", "n")
+        await watch.until(lambda: "Sent to the terminal: 3 characters." in watch.text)
+        assert watch.app.clipboard == "a-0"
+
+
+async def test_a_terminal_that_takes_no_copies_shows_the_text_to_select_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM_PROGRAM", "Apple_Terminal")
+    async with watching(a_cluster(resting=["a-0"]), topics=["a"]) as watch:
+        await watch.press("y", "j")
+        assert "this terminal does not let programs copy" in watch.text
+        assert '"topic": "a"' in watch.text
+        await watch.press("escape")
+        assert not watch.app.clipboard
+
+
+def test_the_bytes_that_reach_the_terminal_are_one_osc_52() -> None:
+    story = [sys.executable, "-m", "ktui", "demo"]
+    with Terminal(story, env={"TMUX": "", "TERM_PROGRAM": ""}) as terminal:
+        terminal.wait_for("↵ detail")
+        terminal.wait_for("▌")
+        terminal.send("y")
+        name = terminal.wait_for("copy ").split("copy ", 1)[1].split()[0]
+        terminal.send("n")
+        terminal.wait_for("Sent to the terminal")
+        sequence = b"\x1b]52;c;" + base64.b64encode(name.encode()) + b"\a"
+        assert terminal.output.count(sequence) == 1
+
+
+_OF_A_STEP = ("step", "dropping", "electing")
+_COUNTED = re.compile(
+    r"([\d,]+) (done|failed|stalled|blocked|held up|copying|ready|waiting|queued"
+    r"|rolling back|rolled back|not started|stopping|stopped)\b"
+)
+_NOT_ON_ITS_WAY = ("rolling back", "rolled back", "not started", "stopping", "stopped")
+
+
+def counted(text: str) -> dict[str, int]:
+    """Return the counts that a text names, by their words."""
+    found = _COUNTED.findall(text.lower())
+    return {words: number for count, words in found if (number := int(count.replace(",", "")))}
+
+
+def in_the_header(watch: RunWatched) -> dict[str, int]:
+    """Return what the lines above the list count."""
+    lines = "  ".join(watch.lines[1:3])
+    done = re.search(r"done ([\d,]+)/", lines)
+    back = re.search(r"ROLLING BACK, ([\d,]+) of ([\d,]+) back", lines)
+    found = counted(lines) | ({} if done is None or done[1] == "0" else {"done": int(done[1])})
+    if back is not None:
+        found |= {"rolled back": int(back[1]), "rolling back": int(back[2]) - int(back[1])}
+    return found
+
+
+def in_the_list(watch: RunWatched) -> dict[str, int]:
+    """Return how many rows of the list are in each state."""
+    states: Counter[str] = Counter()
+    for name in watch.rows:
+        word = re.sub(r"^[▌ ]*\S+ +", "", watch.row(name)).lower()
+        state = word.split("  ")[0]
+        copies = state.startswith(_OF_A_STEP)
+        states["copying" if copies else re.sub(r"[ (]*\d.*", "", state).strip()] += 1
+    return dict(states)
+
+
+async def on_the_dashboard(watch: RunWatched) -> dict[str, int]:
+    """Return what the title of the map counts."""
+    await watch.press("d")
+    found = counted(watch.line("partitions 35"))
+    await watch.press("escape")
+    return found
+
+
+def in_status(watch: RunWatched) -> dict[str, int]:
+    """Return what `ktui status` counts."""
+    progress = read_progress(watch.attached.folder)
+    text = counts_text(progress).replace(f" of {progress.partitions}", "")
+    found = counted(text)
+    stages = {stage.value: count for stage, count in progress.stages.items() if count}
+    called_off = stages.pop("called off", 0)
+    assert called_off == sum(found.get(words, 0) for words in _NOT_ON_ITS_WAY)
+    assert {words: n for words, n in found.items() if words not in _NOT_ON_ITS_WAY} == stages
+    return found
+
+
+async def everywhere_the_same(watch: RunWatched) -> dict[str, int]:
+    """Compare all counts of this moment, and return them."""
+    header = in_the_header(watch)
+    assert header == in_the_list(watch)
+    assert header == await on_the_dashboard(watch)
+    assert sum(header.values()) == 35
+    status = in_status(watch)
+    # the engine polls for itself: it may see one poll later that what waits has stalled
+    for found in (header, status):
+        found["stalled or held up"] = found.pop("stalled", 0) + found.pop("held up", 0)
+    assert header == status
+    return header
+
+
+async def test_a_run_in_trouble_has_the_same_counts_everywhere_at_every_moment(
+    tmp_path: Path,
+) -> None:
+    async with draining(tmp_path, 100) as watch:
+        await watch.press("o")  # a row for every partition
+        assert (await everywhere_the_same(watch))["stalled or held up"] == 0
+        watch.cluster.do(layout.Kill(SPARE))
+        for _ in range(12):
+            await watch.pass_time(4)
+            now = await everywhere_the_same(watch)
+        assert now["stalled or held up"] == 4
+        assert now["blocked"] == 17
+
+
+async def test_a_rollback_has_the_same_counts_everywhere_at_every_moment(tmp_path: Path) -> None:
+    async with draining(tmp_path, 200) as watch:
+        await watch.press("o", "c", "up", "right")
+        await watch.see()
+        await watch.press("y")
+        await watch.type("drain-b3")
+        await watch.press("enter")
+        await watch.pass_until("ROLLING BACK")
+        for _ in range(8):
+            await watch.pass_time(10)
+            now = await everywhere_the_same(watch)
+        assert now["rolled back"] > 8
