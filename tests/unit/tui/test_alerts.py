@@ -1,4 +1,4 @@
-"""Alerts, gauges and round scales."""
+"""Alerts, gauges, round scales, rows drawn once, and the cells that a frame writes."""
 
 from __future__ import annotations
 
