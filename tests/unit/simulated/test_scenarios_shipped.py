@@ -266,7 +266,6 @@ PARTS = (
     RatesPart,
 )
 KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
-LIMITS = (*NUMBERS, *CHOICES, *SHAPES, *Mode, *Order)
 WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
 
 

@@ -9,9 +9,6 @@ from ktui.cli.reassign.options import OPTIONS, Action
 
 SERVER = "--bootstrap-server localhost:1234"
 FILE = "--reassignment-json-file myfile.json"
-TOPICS = "--topics-to-move-json-file mytopics.json"
-LISTING = f"{SERVER} --list"
-EXECUTING = f"{SERVER} --execute {FILE}"
 
 ONE_ACTION = (
     "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list"

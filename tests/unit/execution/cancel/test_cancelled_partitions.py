@@ -32,7 +32,6 @@ SEVERAL = {
 }
 KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
 ADDING_S = 5.0
-BETWEEN_S = 25.0
 
 
 def stop(*names: str) -> CancelMoves:

@@ -60,7 +60,6 @@ from support.schedules.schedule import COUNT, Asked, Fault, schedule
 from support.simulated.moving_clusters import a_cluster
 
 TOPIC, ID = "orders", "some-id"
-TP = TopicPartition(TOPIC, 0)
 BEGAN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 MADE = {
     "replicas": [1, 2],

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.planning.intents.drain import drain, replication_factor, shed, swap
@@ -18,7 +16,6 @@ from ktui.planning.intents.shares import fill
 from ktui.planning.intents.spread import By, spread
 from support.layouts import healthy, layout, left, targets
 
-BROKERS = range(1, 7)
 ANY = Wishes()
 
 
@@ -105,43 +102,6 @@ def test_a_replica_out_of_sync_does_not_become_the_leader() -> None:
     assert targets(drain(layout(partitions), {1}, ANY))["a-0"][0] == 3
 
 
-def test_a_partition_keeps_its_racks_when_a_broker_is_drained() -> None:
-    made = drain(layout(healthy((1, 2, 3)), racks="abcabc"), {3}, ANY)
-
-    assert targets(made) == {"a-0": (1, 2, 6)}
-
-
-def test_a_partition_gives_up_a_rack_only_when_no_broker_on_another_is_left() -> None:
-    made = drain(layout(healthy((1, 2)), brokers=range(1, 4), racks="aba"), {2}, ANY)
-
-    assert targets(made) == {"a-0": (1, 3)}
-
-
-def test_a_replica_that_moves_anyway_makes_way_for_one_that_fits_nowhere_else() -> None:
-    partitions = healthy((1, 3), (1, 4))
-    room = {2: 1, 3: 1, 4: 0}
-    made = drain(layout(partitions, brokers=range(1, 5), room=room), {1}, ANY)
-
-    assert not made.left
-    assert targets(made) == {"a-0": (3, 2), "a-1": (4, 3)}
-
-
-def test_what_fits_on_no_disk_stays_and_is_named() -> None:
-    cluster = layout(
-        healthy((1,), (1,)), brokers=range(1, 3), sizes={"a-0": 9, "a-1": 4}, room={2: 10}
-    )
-    made = drain(cluster, {1}, ANY)
-
-    assert made.moves == 1
-    assert {why for _, _, why in left(made)} == {"room"}
-
-
-def test_no_replica_goes_to_a_broker_that_is_down_or_cordoned() -> None:
-    made = drain(layout(healthy((1, 2)), down=[3, 4], cordoned=[5]), {1}, ANY)
-
-    assert targets(made) == {"a-0": (2, 6)}
-
-
 def test_small_replicas_go_first_when_bytes_are_limited() -> None:
     cluster = layout(healthy((1,), (1,), (1,)), sizes={"a-0": 7, "a-1": 3, "a-2": 2})
     made = drain(cluster, {1}, Wishes(max_bytes=6))
@@ -155,22 +115,6 @@ def test_followers_still_go_once_no_more_leaders_may_change() -> None:
 
     assert made.moves == 2
     assert left(made) == {("a-1", 1, "max leader changes")}
-
-
-def test_a_partition_being_reassigned_is_left_alone() -> None:
-    partitions = healthy((1, 2))
-    tp = TopicPartition("a", 0)
-    partitions[tp] = msgspec.structs.replace(partitions[tp], replicas=(1, 2, 3), adding=(3,))
-    made = drain(layout(partitions), {1}, ANY)
-
-    assert not made.plan.partitions
-    assert left(made) == {("a-0", 1, "being reassigned")}
-
-
-def test_a_partition_without_a_live_replica_in_sync_cannot_be_copied() -> None:
-    made = drain(layout(healthy((1,)), down=[1]), {1}, ANY)
-
-    assert left(made) == {("a-0", 1, "last replica")}
 
 
 def test_kafkas_own_topics_stand_last_or_first_in_the_plan_or_are_left_out() -> None:
@@ -225,28 +169,3 @@ def test_a_swap_with_a_broker_that_can_get_nothing_is_refused() -> None:
         swap(layout(healthy((1, 2)), cordoned=[6]), 1, 6, ANY)
     with pytest.raises(CannotMake, match="name two brokers"):
         swap(layout(healthy((1, 2))), 1, 1, ANY)
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple),
-        min_size=1,
-    ),
-    st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3),
-)
-def test_no_drain_changes_a_replication_factor(
-    placed: list[tuple[int, ...]], drained: set[int]
-) -> None:
-    before = healthy(*placed)
-    if not any(drained & {*each} for each in placed):
-        return
-    made = drain(layout(before), drained, ANY)
-
-    assert {each.tp for each in made.plan.partitions} == {
-        tp for tp, state in before.items() if drained & {*state.replicas}
-    }
-    for target in made.plan.partitions:
-        assert len({*target.replicas}) == len(before[target.tp].replicas)
-        assert not drained & {*target.replicas}
-        kept = [broker for broker in before[target.tp].replicas if broker not in drained]
-        assert {*target.replicas[: len(kept)]} == {*kept}
