@@ -237,23 +237,16 @@ def test_a_dry_run_cannot_judge_the_fit_with_unknown_sizes() -> None:
     assert "sizes are unknown" in fits(None, NOW + timedelta(hours=1), NOW).sentence
 
 
-@pytest.fixture
-def start_urgent_first_kept(sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch) -> StartSandbox:
-    """A sandbox that keeps a run whose engine does not start."""
-    monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
-    return sandbox
-
-
 @pytest.mark.parametrize(
     ("given", "urgent_first"),
     [((), False), (("--urgent-first",), True), (("--no-urgent-first",), False)],
 )
 def test_urgent_partitions_of_a_plan_from_a_file_go_first_only_if_that_was_asked_for(
-    start_urgent_first_kept: StartSandbox, given: tuple[str, ...], *, urgent_first: bool
+    kept: StartSandbox, given: tuple[str, ...], *, urgent_first: bool
 ) -> None:
-    start_urgent_first_kept.start(start_urgent_first_kept.plan(), *given)
+    kept.start(kept.plan(), *given)
 
-    (run,) = start_urgent_first_kept.state.run_dirs()
+    (run,) = kept.state.run_dirs()
     entries = read(run.journal)[0]
     assert isinstance(entries[0].event, Started)
     assert entries[0].event.options.urgent_first is urgent_first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -75,28 +75,6 @@ INSTANTS = {
     "with all put back and not answered": "with settings to delete done",
     "before the end of the run is written": "before writing Ended",
 }
-PUTS_BACK = {instant for instant, words in INSTANTS.items() if "delete" in words.lower()}
-
-
-def _cases() -> Iterator[Any]:
-    """Yield an instant and how long the run has no engine; most of them run in the soak only."""
-    for instant, dead_s in product(INSTANTS, (0.3, 90.0)):
-        marks = () if dead_s < 1.0 and instant in PUTS_BACK else (pytest.mark.soak,)
-        yield pytest.param(instant, dead_s, marks=marks)
-
-
-@pytest.mark.parametrize(("instant", "dead_s"), _cases())
-def test_a_throttled_run_killed_and_resumed_leaves_no_throttle_behind(
-    instant: str, dead_s: float, tmp_path: Path
-) -> None:
-    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
-    story.killed(INSTANTS[instant])
-
-    story.to_the_end(dead_s)
-
-    story.assert_left_as_found()
-    assert story.reaper.where
-    assert story.at_target(*TWO)
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
@@ -427,44 +405,28 @@ OUTAGES: dict[str, Timed] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [
-        pytest.param(1, id="one by one", marks=pytest.mark.soak),
-        pytest.param(2, id="both at once"),
-    ],
-)
-@pytest.mark.parametrize("outage", OUTAGES)
+_STALLED = {"on_stall": OnStall.CANCEL, "stall_timeout_s": 20.0}
+OPTIONS: dict[str, Mapping[str, Any]] = {
+    "both at once": {"limits": Limits(replicas=1, partitions=2)},
+    "one by one": {"limits": Limits(replicas=1, partitions=1)},
+    "stalled steps are cancelled": _STALLED,
+    "with the leaders throttled too": {**_STALLED, "throttle_leaders": True},
+}
+_EACH_TIME = ("both at once", "with the leaders throttled too")
+
+
+def _outages() -> Iterator[Any]:
+    for outage, how in product(OUTAGES, OPTIONS):
+        if outage != "the source dies for good" or "on_stall" not in OPTIONS[how]:
+            yield pytest.param(outage, how, marks=() if how in _EACH_TIME else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("outage", "how"), _outages())
 def test_no_throttle_stays_after_brokers_are_lost_for_a_while(
-    outage: str, limits: int, tmp_path: Path
+    outage: str, how: str, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=limits))
+    story = ThrottledStory(tmp_path, TWO, **OPTIONS[how])
     story.cluster.configure([set_rate(5, 3_000_000)])
-    for at_s, act in OUTAGES[outage]:
-        story.schedule(at_s, act)
-
-    story.to_the_end()
-
-    story.assert_left_as_found()
-    _moved(story)
-
-
-@pytest.mark.parametrize(
-    "leaders",
-    [
-        pytest.param(False, id="followers", marks=pytest.mark.soak),
-        pytest.param(True, id="leaders too"),
-    ],
-)
-@pytest.mark.parametrize("outage", sorted(OUTAGES.keys() - {"the source dies for good"}))
-def test_no_throttle_stays_after_brokers_are_lost_and_stalled_steps_are_cancelled(
-    outage: str,
-    leaders: bool,  # noqa: FBT001 - a parameter
-    tmp_path: Path,
-) -> None:
-    story = ThrottledStory(
-        tmp_path, TWO, throttle_leaders=leaders, on_stall=OnStall.CANCEL, stall_timeout_s=20.0
-    )
     for at_s, act in OUTAGES[outage]:
         story.schedule(at_s, act)
 
