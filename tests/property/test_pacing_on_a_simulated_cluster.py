@@ -20,9 +20,8 @@ from support.runs.pacing import replica_lists
 
 BROKERS = range(1, 8)
 TP = TopicPartition("orders", 0)
-TICK_S = 2.0
 LONG_S = 120.0
-"""Enough for brokers to start, followers to catch up and every step to complete."""
+"""Enough for followers to catch up and every step to complete."""
 STEPS = 40
 
 Brokers = tuple[int, ...]
@@ -36,15 +35,6 @@ some_at_a_time = st.builds(
     shape=st.sampled_from(SHAPES),
 )
 limits_of_steps = some_at_a_time | st.just(Limits())
-one_broker = st.sampled_from(BROKERS)
-failures: st.SearchStrategy[layout.OutsideEvent] = st.one_of(
-    st.builds(layout.Kill, one_broker),
-    st.builds(layout.Shutdown, one_broker),
-    st.builds(layout.Start, one_broker),
-)
-fates = st.lists(
-    st.tuples(st.sampled_from((0.0, 1.0, TICK_S, 12.0)), failures), min_size=3, max_size=20
-)
 
 
 class Moved:
@@ -84,8 +74,6 @@ class Moved:
         )
         self.cluster = SimulatedCluster(spec, self.clock)
         self.in_flight: Step | None = None
-        self.dead: set[int] = set()
-        """Dead brokers that the step in flight drops; they may come back."""
         self.taken: list[Step] = []
         self.changes: list[tuple[Registration, Registration]] = []
         self._listen()
@@ -123,7 +111,7 @@ class Moved:
         )
 
     def check(self, before: Registration, after: Registration) -> None:
-        """Check what holds at every moment, whatever fails."""
+        """Check what holds at every moment."""
         step = self.in_flight
         if step is None:
             assert before.replicas == after.replicas
@@ -133,7 +121,7 @@ class Moved:
         at_once = self.limits.replicas is None
         if not step.urgent and self.limits.replicas is not None:
             assert len(after.adding) <= self.limits.replicas
-        lost = {*before.isr} & ({*before.replicas} - {*after.replicas}) - self.dead
+        lost = {*before.isr} & ({*before.replicas} - {*after.replicas})
         whole = not self.cluster.controller.rules.completes_without_kept
         gentle = self.limits.shape is Shape.GENTLE and not at_once
         if lost and (whole or gentle):
@@ -148,10 +136,8 @@ class Moved:
         if self.in_flight is not None and not self._is_over(self.in_flight):
             return None
         self.in_flight = None
-        now = self.situation()
-        outcome = next_step(now, self.limits)
+        outcome = next_step(self.situation(), self.limits)
         if isinstance(outcome, Step):
-            self.dead = {*now.dead}
             self._take(outcome)
         return outcome
 
@@ -227,28 +213,3 @@ def test_leader_epochs_begin_exactly_as_predicted(
     moved.run_to_end()
 
     assert moved.record.leader_epoch == predicted
-
-
-@given(some_replicas, some_replicas, limits_of_steps, versions, fates, st.integers(1, 3))
-def test_every_step_is_accepted_and_completes_once_dead_brokers_are_back(
-    replicas: Brokers,
-    target: Brokers,
-    limits: Limits,
-    version: str,
-    fate: list[tuple[float, layout.OutsideEvent]],
-    min_isr: int,
-) -> None:
-    moved = Moved(replicas, target, limits, version, min_isr)
-    for seconds, act in fate:
-        moved.cluster.do(act)
-        moved.wait(seconds)
-        moved.turn()
-    for broker in BROKERS:
-        moved.cluster.do(layout.Start(broker))
-    moved.wait(LONG_S)
-
-    assert isinstance(moved.run_to_end(), Done)
-
-    known = moved.record
-    assert (known.replicas, known.leader) == (target, target[0])
-    assert {*known.isr} == {*target}
