@@ -126,10 +126,7 @@ def test_a_line_of_values_has_each_while_it_holds_and_nothing_within_a_gap(
 HOUR = 3_600_000
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 47), st.integers(0, 6)), max_size=6),
-    st.integers(1, 48),
-)
+@given(st.lists(st.tuples(st.integers(0, 47), st.integers(0, 6)), max_size=6), st.integers(1, 48))
 def test_nothing_that_moved_is_ever_left_out(parts: list[tuple[int, int]], hours: int) -> None:
     span = (0, hours * HOUR)
     active = [(a * HOUR, (a + b) * HOUR) for a, b in parts]

@@ -11,15 +11,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.limits import (
-    SHAPES,
-    USUAL_CUT_TOGETHER,
-    InternalOrder,
-    Limits,
-    Mode,
-    Order,
-    Shape,
-)
+from ktui.pacing.limits import SHAPES, USUAL_CUT_TOGETHER, InternalOrder, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import (
@@ -35,12 +27,7 @@ from ktui.pacing.situation import (
 )
 from ktui.pacing.steps import after, next_step, next_steps
 from support.rule_book import Taken, full_limits, is_urgent, out_of_turn, taken_by
-from support.runs.pacing import (
-    broker_limits,
-    foreign_use,
-    on_the_way,
-    replica_lists,
-)
+from support.runs.pacing import broker_limits, foreign_use, on_the_way, replica_lists
 
 BROKERS = range(7)
 RACKS = {broker: "abc"[broker // 2] for broker in range(6)}

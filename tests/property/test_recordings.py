@@ -65,9 +65,7 @@ def flipped(changes: Flips) -> bytes:
 
 
 @given(flips())
-def test_every_line_read_was_written_and_the_first_bad_line_is_reported(
-    changes: Flips,
-) -> None:
+def test_every_line_read_was_written_and_the_first_bad_line_is_reported(changes: Flips) -> None:
     found = list(read_lines(flipped(changes)))
 
     originals = [each.text for each in whole()[1]]

@@ -60,9 +60,7 @@ def recordings(draw: st.DrawFn) -> list[AnyLine]:
 
 
 @given(recordings())
-def test_no_name_is_left_in_any_line_or_error_text(
-    recording: list[AnyLine],
-) -> None:
+def test_no_name_is_left_in_any_line_or_error_text(recording: list[AnyLine]) -> None:
     hide = Redaction(KEY)
 
     for line in recording:

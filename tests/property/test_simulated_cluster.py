@@ -11,12 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ktui.cluster.broker import (
-    CoordinatedId,
-    coordinating_partition,
-    java_hash,
-    share_state_key,
-)
+from ktui.cluster.broker import CoordinatedId, coordinating_partition, java_hash, share_state_key
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.settings import LOG_DIR_RATE

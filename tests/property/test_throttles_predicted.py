@@ -70,11 +70,7 @@ def rates_in(sentence: str) -> list[int]:
 
 @given(ways, written, held, rates, limits)
 def test_a_rate_above_the_highest_named_one_is_enough(
-    some: list[Way],
-    inbound: list[int | None],
-    sizes: list[int | None],
-    rate: int,
-    limits: Limits,
+    some: list[Way], inbound: list[int | None], sizes: list[int | None], rate: int, limits: Limits
 ) -> None:
     found = of(forecast_of(some, inbound, rate * MB, limits, sizes=sizes), FindingKind.NEVER_ENDS)
 
@@ -155,11 +151,7 @@ def test_a_broker_never_receives_more_at_once_than_the_limits_allow(
     wanted = moves_of(a_plan(*some), snapshot).wanted
 
     played = simulate_rest_of_run(
-        RestOfRun((), wanted),
-        limits,
-        StepOverhead(),
-        received(lambda *_: 10.0 * MB),
-        inbound=known,
+        RestOfRun((), wanted), limits, StepOverhead(), received(lambda *_: 10.0 * MB), inbound=known
     )
 
     growing = GrowingPartitions(snapshot, wanted)

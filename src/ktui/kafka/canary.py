@@ -15,13 +15,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
-    AdminClient,
-    TopicMetadata,
-)
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the same
-    ConfigResource as BrokerResource,
-)
+from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]  # its documented names
+from confluent_kafka.admin import ConfigResource as BrokerResource  # type: ignore[attr-defined]  # the same
 from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteRecordsRequest
 from kafka.protocol.producer.produce import ProduceRequest
 

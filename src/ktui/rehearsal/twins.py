@@ -182,11 +182,7 @@ def rehearsed_twin(
 
 
 async def rehearse_in_background(
-    wanted: NewRun,
-    twin: Twin,
-    *,
-    start: datetime,
-    finished: Callable[[Pace], None],
+    wanted: NewRun, twin: Twin, *, start: datetime, finished: Callable[[Pace], None]
 ) -> tuple[Prepared, tuple[RehearsedTwin, ...]]:
     """Check a plan, and rehearse it on each twin, the slowest first, if it may start.
 

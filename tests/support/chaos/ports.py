@@ -69,12 +69,7 @@ class ChaosReader(PassingReader):
     """A reader whose calls take time; some fail, or return stale data."""
 
     def __init__(
-        self,
-        reader: ClusterReader,
-        clock: Clock,
-        faults: Faults,
-        judge: Judge,
-        beside: Beside,
+        self, reader: ClusterReader, clock: Clock, faults: Faults, judge: Judge, beside: Beside
     ) -> None:
         super().__init__(reader)
         self._clock = clock

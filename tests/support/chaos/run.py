@@ -14,12 +14,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import (
-    ConfigChange,
-    ConfigOp,
-    ConfigResource,
-    ConfigScope,
-)
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

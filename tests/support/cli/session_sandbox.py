@@ -63,10 +63,7 @@ class SessionSandbox(StartSandbox):
             "KTUI_CONTEXT": "prod",
         }
         me = this_process()
-        self.fixed = {
-            str(folder): "FOLDER",
-            f"{me.user} on {me.host}": "ada on here",
-        }
+        self.fixed = {str(folder): "FOLDER", f"{me.user} on {me.host}": "ada on here"}
         self._owned: dict[str, Ownership] = {}
         self._given: set[str] = set()
         self.not_granted: list[tuple[str, str]] = []

@@ -163,11 +163,7 @@ _COPIED_S = 1_000.0
 
 @contextmanager
 def owned_run(
-    state: StateDir,
-    name: str = "drain-b3",
-    *,
-    partitions: int = 4,
-    limits: Limits | None = None,
+    state: StateDir, name: str = "drain-b3", *, partitions: int = 4, limits: Limits | None = None
 ) -> Iterator[RunDir]:
     """Let an engine own a run of `orders`, from broker 3 to 4; it takes hours, and is left."""
     run = state.create_run(name)

@@ -27,13 +27,7 @@ TOPICS: Mapping[str, tuple[tuple[int, ...], ...]] = {
 }
 """The replicas of each partition that lists with a cluster find."""
 
-_ACTIONS = {
-    "generate": _PROPOSE,
-    "execute": _MOVE,
-    "verify": _MOVE,
-    "cancel": _MOVE,
-    "list": "",
-}
+_ACTIONS = {"generate": _PROPOSE, "execute": _MOVE, "verify": _MOVE, "cancel": _MOVE, "list": ""}
 """The actions of Apache's tool, and what each needs."""
 _OPTIONS = {
     "bootstrap-controller": "{controller}",
@@ -192,12 +186,7 @@ def _refused_options() -> Iterator[str]:
 
 
 _NO_NUMBERS = ("abc", "''", "' 5'", "1.5", "1e3", "0x10", "5B", "1_000", "9223372036854775808")
-_REPEATED = (
-    "throttle",
-    "timeout",
-    "replica-alter-log-dirs-throttle",
-    "reassignment-json-file",
-)
+_REPEATED = ("throttle", "timeout", "replica-alter-log-dirs-throttle", "reassignment-json-file")
 
 
 def _bad_values() -> Iterator[str]:

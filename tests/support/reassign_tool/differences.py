@@ -12,12 +12,7 @@ from types import MappingProxyType
 import msgspec
 
 from ktui.cli.reassign.options import OPTIONS
-from ktui.cluster.settings import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-)
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.cluster.text import clean
 from support.reassign_tool.recording import HELP, Answer, ClusterState
 

@@ -676,10 +676,7 @@ _SECURED = tuple(
                 Run(f"{GENERATE} 2 {_as('nobody')}", topics("orders")),
             ),
         ),
-        (
-            "a wrong password is refused",
-            (_SMALL, Run(f"{LIST} --command-config wrong.properties")),
-        ),
+        ("a wrong password is refused", (_SMALL, Run(f"{LIST} --command-config wrong.properties"))),
     )
 )
 

@@ -287,10 +287,7 @@ def test_ktui_has_the_verb_and_options_of_every_command_in_a_sentence(
     "line", [line for line in RUN if not (line.names_run or "--cluster" in line.words)], ids=str
 )
 def test_a_documented_command_line_without_an_engine_runs(
-    line: CommandLine,
-    home: Path,
-    cluster: SimulatedCluster,
-    views: list[str],
+    line: CommandLine, home: Path, cluster: SimulatedCluster, views: list[str]
 ) -> None:
     del home, cluster
 

@@ -181,13 +181,7 @@ class Sandbox:
         cluster = SimulatedCluster(spec(), self._clock)
         recordings = self.folder / "recordings" / name
         recordings.mkdir(parents=True)
-        run = RecordedRun(
-            cluster,
-            folder.path,
-            asked.targets,
-            asked.in_force,
-            throttle=asked.rates,
-        )
+        run = RecordedRun(cluster, folder.path, asked.targets, asked.in_force, throttle=asked.rates)
         run.name, run.recorder, run.asked = (
             name,
             Recorder(recordings, self._clock, program="test"),

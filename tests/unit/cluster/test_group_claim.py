@@ -355,9 +355,7 @@ class CountedGroups:
         return late
 
 
-async def test_an_engine_with_concurrent_checks_joins_once(
-    cluster: SimulatedCluster,
-) -> None:
+async def test_an_engine_with_concurrent_checks_joins_once(cluster: SimulatedCluster) -> None:
     groups = CountedGroups(cluster)
     ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
 
@@ -413,10 +411,7 @@ async def test_a_check_costs_one_request_plus_a_liveness_heartbeat_every_five_se
 
     await checked(cluster, [ada], 60.0)
 
-    assert groups.asked == {
-        f"heartbeat ktui-{CLUSTER}": 60,
-        f"heartbeat ktui-{CLUSTER}-engine": 11,
-    }
+    assert groups.asked == {f"heartbeat ktui-{CLUSTER}": 60, f"heartbeat ktui-{CLUSTER}-engine": 11}
 
 
 async def test_an_engine_that_hung_for_a_minute_is_shown_alive_again(

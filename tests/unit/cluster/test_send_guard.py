@@ -207,9 +207,7 @@ async def test_a_request_cancelled_before_it_was_sent_leaves_nothing_behind() ->
 ASLEEP_S = 3_600.0
 
 
-def test_time_asleep_counts_as_passed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_time_asleep_counts_as_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     # On Linux only CLOCK_BOOTTIME advances during sleep; elsewhere CLOCK_MONOTONIC does.
     reading = time.clock_gettime
     boot_clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -338,8 +338,7 @@ def test_unset_or_malformed_settings_of_a_broker_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"),
-    [(31, NotAuthorized), (35, Unsupported), (7, TimedOut), (42, Refused)],
+    ("code", "kind"), [(31, NotAuthorized), (35, Unsupported), (7, TimedOut), (42, Refused)]
 )
 def test_an_error_of_a_whole_call_is_typed_and_names_the_attempt(
     code: int, kind: type[Exception]

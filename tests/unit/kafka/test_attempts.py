@@ -238,9 +238,7 @@ def _moving(version: int) -> bytes:
         for each in range(_COUNT)
     ]
     response = ListPartitionReassignmentsResponse(
-        version=version,
-        error_code=0,
-        topics=[topic(version=0, name="orders", partitions=moving)],
+        version=version, error_code=0, topics=[topic(version=0, name="orders", partitions=moving)]
     )
     return bytes(response.encode())
 
@@ -315,10 +313,7 @@ class Brokers:
             version=3, name=name, min_version=1, max_version=newest
         )
         return ApiVersionsResponse(
-            version=3,
-            error_code=0,
-            finalized_features=[finalized],
-            supported_features=[supported],
+            version=3, error_code=0, finalized_features=[finalized], supported_features=[supported]
         )
 
     async def rules(self) -> ReassignmentRules:

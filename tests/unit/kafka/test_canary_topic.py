@@ -6,10 +6,7 @@ import threading
 from typing import cast
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
-    PartitionMetadata,
-    TopicMetadata,
-)
+from confluent_kafka.admin import PartitionMetadata, TopicMetadata  # type: ignore[attr-defined]  # its documented names
 
 from ktui.kafka import canary
 from ktui.kafka.canary import canary_replicas, led_elsewhere, min_isr_problem, preferred_leaders

@@ -203,13 +203,7 @@ class TestTheFormat:
 
         assert read_entries(file)[0].value == "café"
 
-    @given(
-        st.dictionaries(
-            st.text(min_size=1, max_size=20),
-            st.text(max_size=40),
-            max_size=8,
-        )
-    )
+    @given(st.dictionaries(st.text(min_size=1, max_size=20), st.text(max_size=40), max_size=8))
     def test_every_file_that_java_would_store_is_read_back(
         self, tmp_path_factory: pytest.TempPathFactory, entries: dict[str, str]
     ) -> None:

@@ -103,9 +103,7 @@ def test_a_generated_id_never_looks_like_an_option() -> None:
     assert len(set(ids)) == 2000
 
 
-def test_the_error_lines_of_a_log_are_its_last_errors_without_stack_frames(
-    tmp_path: Path,
-) -> None:
+def test_the_error_lines_of_a_log_are_its_last_errors_without_stack_frames(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(
         "10:00 INFO  starting\n"

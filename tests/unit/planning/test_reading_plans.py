@@ -107,9 +107,7 @@ def test_a_file_that_is_too_large_is_refused_with_the_limit(
     )
 
 
-def test_an_endless_pipe_is_read_only_up_to_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_endless_pipe_is_read_only_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planfile, "MOST_BYTES", 4)
     read, write = os.pipe()
     try:

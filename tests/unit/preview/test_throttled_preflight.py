@@ -366,8 +366,7 @@ def test_a_list_that_may_grow_too_long_is_a_warning_with_the_limit_that_avoids_i
 
 
 @pytest.mark.parametrize(
-    "limits",
-    [Limits(partitions=1_560), Limits(replica_movements=4_000), Limits(replicas=1)],
+    "limits", [Limits(partitions=1_560), Limits(replica_movements=4_000), Limits(replicas=1)]
 )
 def test_a_list_that_the_limits_keep_short_is_no_warning(limits: Limits) -> None:
     assert forecast(*MANY, throttle="1GB", limits=limits).findings == ()

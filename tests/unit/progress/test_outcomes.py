@@ -31,13 +31,7 @@ def test_a_partition_on_its_target_is_done_at_once() -> None:
     assert timeline(now).ended_at == now.last.at if now.last else None
     assert reported(now)[-1] == "completed: replicas [4,5,3]"
     roles = {broker: lane.role for broker, lane in timeline(now).lanes.items()}
-    assert roles == {
-        3: Role.IN_SYNC,
-        2: Role.GONE,
-        1: Role.GONE,
-        4: Role.LEADER,
-        5: Role.IN_SYNC,
-    }
+    assert roles == {3: Role.IN_SYNC, 2: Role.GONE, 1: Role.GONE, 4: Role.LEADER, 5: Role.IN_SYNC}
 
 
 def test_stale_metadata_keeps_a_move_settling_until_the_target_shows() -> None:

@@ -109,9 +109,7 @@ def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
 
 
 @pytest.mark.parametrize("after_s", [60, 14, 9])
-def test_lowering_the_rate_raises_no_alarm_and_time_left_grows_step_by_step(
-    after_s: int,
-) -> None:
+def test_lowering_the_rate_raises_no_alarm_and_time_left_grows_step_by_step(after_s: int) -> None:
     cluster = a_cluster(
         moving=["orders-0"], messages=5 * 10**6, inbound_s=500, copied_s=50_000, configs=FOLLOWERS
     )

@@ -246,9 +246,7 @@ def test_a_path_that_is_not_a_recording_is_refused_with_the_reason(tmp_path: Pat
         find_sessions(other)
 
 
-def test_files_without_a_head_are_reported_beside_readable_ones(
-    recording: Recording,
-) -> None:
+def test_files_without_a_head_are_reported_beside_readable_ones(recording: Recording) -> None:
     (recording.folder / "rubbish.jsonl.gz").write_bytes(b"rubbish")
     (recording.folder / "begun.jsonl.gz.tmp").touch()
     (recording.folder / "notes.txt").write_text("a note")

@@ -119,9 +119,7 @@ def test_the_number_of_lines_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert reported[-1].reason == "it has 50 lines or more: the rest is skipped"
 
 
-def test_a_long_line_is_joined_from_pieces_of_any_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_line_is_joined_from_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_TEXT_BYTES", 7)
     line = bytes(range(33, 127)) * 50
 
@@ -148,9 +146,7 @@ def test_sealing_abandons_a_file_that_unzips_endlessly(
     assert files_in(tmp_path) == [left]
 
 
-def test_special_files_named_like_segments_are_reported_and_skipped(
-    recording: Recording,
-) -> None:
+def test_special_files_named_like_segments_are_reported_and_skipped(recording: Recording) -> None:
     folder = recording.folder
     os.mkfifo(folder / "fifo.jsonl.gz")
     os.mkfifo(folder / "fifo.jsonl.gz.tmp")

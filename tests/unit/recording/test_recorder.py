@@ -58,9 +58,7 @@ def test_every_field_of_an_observation_is_recorded(recording: Recording) -> None
     assert seen_in(recording.folder) == [seen]
 
 
-def test_a_session_has_a_folder_named_by_its_cluster_and_its_start(
-    recording: Recording,
-) -> None:
+def test_a_session_has_a_folder_named_by_its_cluster_and_its_start(recording: Recording) -> None:
     recording.looks(1)
     recording.recorder.close()
 

@@ -401,9 +401,7 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
     assert lost.reason == str(raised.value)
 
 
-async def test_settings_reported_as_changed_are_read_in_the_next_poll(
-    tmp_path: Path,
-) -> None:
+async def test_settings_reported_as_changed_are_read_in_the_next_poll(tmp_path: Path) -> None:
     change = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp.SET, "2")
     async with looking_at_a_move() as polled:
         polls = RecordedPolls(polled, tmp_path)

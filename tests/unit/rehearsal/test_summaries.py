@@ -179,14 +179,8 @@ def to_do(summary: Summary) -> tuple[str, ...]:
     ("event", "advice"),
     [
         ("kill 4", "Start broker 4, or cancel the reassignment."),
-        (
-            "suspend 4",
-            f"{ANSWER_AGAIN.format(4)}, or cancel the reassignment.",
-        ),
-        (
-            "disk 4 full",
-            f"{FREE_DISK}, or cancel the reassignment and plan it onto other brokers.",
-        ),
+        ("suspend 4", f"{ANSWER_AGAIN.format(4)}, or cancel the reassignment."),
+        ("disk 4 full", f"{FREE_DISK}, or cancel the reassignment and plan it onto other brokers."),
     ],
 )
 def test_a_broker_that_copies_go_to_is_brought_back_as_fits_what_happened_to_it(

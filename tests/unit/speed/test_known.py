@@ -131,10 +131,7 @@ def test_steps_in_flight_continue_from_where_they_are_and_the_others_follow() ->
 def test_a_step_that_has_copied_everything_ends_with_the_next_poll() -> None:
     limits = Limits(replicas=1, partitions=1)
     outcome = simulate_rest_of_run(
-        RestOfRun([in_flight(wanted(A), limits, {})], []),
-        limits,
-        StepOverhead(),
-        received(takes),
+        RestOfRun([in_flight(wanted(A), limits, {})], []), limits, StepOverhead(), received(takes)
     )
     assert outcome.copying_s == 0.0
     assert 0 < outcome.waiting_s <= 5

@@ -291,11 +291,7 @@ def _grouped(plan: Plan, rules: PlanRules) -> Collection[_Group]:
 
 
 def _sentence(
-    kind: FindingKind,
-    group: _Group,
-    plan: Plan,
-    rules: PlanRules,
-    hints: Mapping[object, str],
+    kind: FindingKind, group: _Group, plan: Plan, rules: PlanRules, hints: Mapping[object, str]
 ) -> str:
     tps, cause = group.partitions, group.remark.cause
     text = _SENTENCES.get(kind) or _CORDONED[rules.cluster.refuses_cordoned]

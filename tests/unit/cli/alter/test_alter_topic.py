@@ -66,10 +66,7 @@ def test_a_script_has_to_say_yes(sandbox: AlterSandbox) -> None:
     [
         ((), "there is nothing to alter. Give --partitions N, --replication-factor N or "),
         (("--partitions", "2"), "--partitions 2: orders has 3 partitions, and Kafka cannot take "),
-        (
-            ("--partitions", "10004"),
-            "adds at most 10,000 at once. Give at most 10003, and repeat",
-        ),
+        (("--partitions", "10004"), "adds at most 10,000 at once. Give at most 10003, and repeat"),
         (("--replication-factor", "5"), "orders-0 cannot have 5 replicas: 4 brokers are online"),
         (("--replica-assignment", "1:2,2:3"), "Kafka cannot take partitions away. List all of "),
         (("--replica-assignment", "1:2,2:x,3:1"), "partition 1: 'x' is not a broker id. Give the "),

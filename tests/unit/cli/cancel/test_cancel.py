@@ -99,9 +99,7 @@ def test_cancelling_all_of_a_live_run_shuts_the_gate_before_asking_it(
     }
 
 
-def test_a_rollback_that_lost_its_engine_resumes_when_requested_again(
-    make_run: MakeRun,
-) -> None:
+def test_a_rollback_that_lost_its_engine_resumes_when_requested_again(make_run: MakeRun) -> None:
     run = make_run(left_s=1_000.0)
     run.until_s = 5.0
     run.cancel("drain", "--rollback")

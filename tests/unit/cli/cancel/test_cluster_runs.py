@@ -79,9 +79,7 @@ def test_a_run_without_an_engine_is_left_the_command_and_its_steps_are_cancelled
     assert "orders" in str(asked.command)
 
 
-def test_a_resumed_run_adopts_the_cancel_and_moves_the_rest(
-    sandbox: CancelSandbox,
-) -> None:
+def test_a_resumed_run_adopts_the_cancel_and_moves_the_rest(sandbox: CancelSandbox) -> None:
     run = sandbox.waiting("drain", {f"orders-{n}": OFF_3 for n in range(4)})
     parsed(sandbox.cancel("--stop", "--all", "--json"))
 

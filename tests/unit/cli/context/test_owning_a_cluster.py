@@ -137,9 +137,7 @@ def test_a_failed_start_leaves_the_ownership_as_it_was(sandbox: OwningOffice, be
     assert isinstance(sandbox.standing, Unowned) == (before == "nobody's")
 
 
-def test_a_start_that_stops_waiting_leaves_the_cluster_to_its_engine(
-    sandbox: OwningOffice,
-) -> None:
+def test_a_start_that_stops_waiting_leaves_the_cluster_to_its_engine(sandbox: OwningOffice) -> None:
     sandbox.fails = Spawned()
     with ExitStack() as live_engines:
         sandbox.takes = live_engines.enter_context

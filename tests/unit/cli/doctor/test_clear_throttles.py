@@ -29,14 +29,7 @@ from ktui.cluster.settings import (
 )
 from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, FoundSetting, SettingsFound
-from support.cli.throttle_sandbox import (
-    BROKER_1,
-    BROKER_3,
-    BROKER_4,
-    ORDERS,
-    SET,
-    ThrottleSandbox,
-)
+from support.cli.throttle_sandbox import BROKER_1, BROKER_3, BROKER_4, ORDERS, SET, ThrottleSandbox
 from support.journals.journals import planned, started, written
 from support.passing import PassingWriter
 

@@ -26,17 +26,11 @@ from ktui.cluster.ownership import (
     OwnerUnknown,
     Unowned,
 )
-from ktui.cluster.settings import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-)
+from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE
 from ktui.execution.forecast.run_progress import RunProgress
 from ktui.execution.host.catalog import RunState
 from ktui.progress.memory import Health
-from support.cli.throttle_sandbox import (
-    EVERY_BROKER,
-    ThrottleSandbox,
-)
+from support.cli.throttle_sandbox import EVERY_BROKER, ThrottleSandbox
 from support.journals.journals import owner
 
 HEALTHY = DoctorFacts(

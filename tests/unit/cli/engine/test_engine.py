@@ -19,12 +19,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli import engine_log as metrics
-from ktui.cli.engine import (
-    SameClusterSource,
-    leave_on_signals,
-    read_run,
-    reject_stale_commands,
-)
+from ktui.cli.engine import SameClusterSource, leave_on_signals, read_run, reject_stale_commands
 from ktui.cli.engine import command as engine_command
 from ktui.cli.engine_log import (
     EVERY_S,

@@ -30,9 +30,7 @@ def nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nobody_connects")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_bad_plan_is_refused_with_all_its_mistakes_before_ktui_connects(
-    name: str,
-) -> None:
+def test_a_bad_plan_is_refused_with_all_its_mistakes_before_ktui_connects(name: str) -> None:
     result = check(str(CORPUS / name))
 
     output = [line.strip() for line in EXPECTED[name].splitlines()]
@@ -131,9 +129,7 @@ def test_someone_elses_move_is_warned_of_and_counted_from_its_original_replicas(
 
 @pytest.mark.usefixtures("nobody_connects")
 @pytest.mark.parametrize("rate", ["fast", "0", "-1MB/s", "10 parsecs/s", "0MB/s"])
-def test_a_malformed_rate_is_refused_with_its_option_before_ktui_connects(
-    rate: str,
-) -> None:
+def test_a_malformed_rate_is_refused_with_its_option_before_ktui_connects(rate: str) -> None:
     result = check("plan.json", "--rate", rate)
 
     assert isinstance(result.exception, BadInput)

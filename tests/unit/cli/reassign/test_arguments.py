@@ -179,13 +179,7 @@ def test_brokers_are_parsed_in_their_order(text: str, brokers: tuple[int, ...]) 
     assert parse_broker_list(text) == brokers
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("1_0", "1_0"),
-        ("1,\x1b[2J", "\\x1b[2J"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [("1_0", "1_0"), ("1,\x1b[2J", "\\x1b[2J")])
 def test_anything_but_a_32_bit_integer_is_refused(text: str, shown: str) -> None:
     with pytest.raises(ReassignProblem) as problem:
         parse_broker_list(text)

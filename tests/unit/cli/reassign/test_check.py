@@ -40,10 +40,7 @@ def problem(line: str) -> str | None:
         (f"{SERVER} --bootstrap-controller c:1 --list --verify --throttle 5", ONE_ACTION),
         (f"{SERVER} --bootstrap-controller c:1 --verify --throttle 5", TWO_CLUSTERS),
         ("--verify --throttle 5", NO_CLUSTER),
-        (
-            "--bootstrap-controller c:1 --verify --throttle 5",
-            missing("reassignment-json-file"),
-        ),
+        ("--bootstrap-controller c:1 --verify --throttle 5", missing("reassignment-json-file")),
         (
             f"--bootstrap-controller c:1 --verify {FILE} --throttle 5",
             not_with("bootstrap-controller", "verify"),

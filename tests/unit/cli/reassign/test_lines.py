@@ -22,23 +22,13 @@ from ktui.ops.reassign import tool
 from ktui.ops.reassign.throttles import throttles_of_plan
 from ktui.ops.reassign.tool import in_order
 
-FOO0, FOO1, BAR0 = (
-    TopicPartition("foo", 0),
-    TopicPartition("foo", 1),
-    TopicPartition("bar", 0),
-)
+FOO0, FOO1, BAR0 = (TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0))
 HOSTILE = TopicPartition("f\x1b[2J\no\u202eo", 0)
 
 
 def test_partitions_are_sorted_by_topic_and_number() -> None:
     unsorted = [TopicPartition("foo", 10), FOO1, TopicPartition("Z", 3), BAR0, FOO0]
-    assert list(map(str, in_order(unsorted))) == [
-        "Z-3",
-        "bar-0",
-        "foo-0",
-        "foo-1",
-        "foo-10",
-    ]
+    assert list(map(str, in_order(unsorted))) == ["Z-3", "bar-0", "foo-0", "foo-1", "foo-10"]
 
 
 def test_replicas_are_sorted_by_broker_then_partition() -> None:
@@ -213,10 +203,7 @@ def test_what_kafkas_tool_sets_for_the_plan_is_the_plans() -> None:
 
 
 def test_rates_only_where_they_bind_are_the_plans_too() -> None:
-    bind = {
-        (broker_resource(1), LEADER_RATE): "5000",
-        (broker_resource(3), FOLLOWER_RATE): "5000",
-    }
+    bind = {(broker_resource(1), LEADER_RATE): "5000", (broker_resource(3), FOLLOWER_RATE): "5000"}
 
     assert throttles_of_plan(PLAN, {**LISTS, **bind}) == {*LISTS, *bind}
 

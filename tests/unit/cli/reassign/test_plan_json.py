@@ -22,11 +22,7 @@ from ktui.ops.reassign.tool import (
     read_file,
 )
 
-FOO0, FOO1, BAR0 = (
-    TopicPartition("foo", 0),
-    TopicPartition("foo", 1),
-    TopicPartition("bar", 0),
-)
+FOO0, FOO1, BAR0 = (TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0))
 IN_FILE_ORDER = b"""
 {"version": 1, "partitions": [
   {"topic": "foo", "partition": 1, "replicas": [1, 2, 3], "log_dirs": ["any", "/d1", "d2"]},

@@ -111,9 +111,7 @@ def test_the_oldest_segments_go_until_the_rest_fits(recordings: Recordings) -> N
     assert pruned["kept"]["young"]["segments"] == 4
 
 
-def test_a_session_with_a_segment_that_no_lake_has_read_stays_whole(
-    recordings: Recordings,
-) -> None:
+def test_a_session_with_a_segment_that_no_lake_has_read_stays_whole(recordings: Recordings) -> None:
     files = recordings.session()
     recordings.read_into_lake(files[:2])
 

@@ -349,11 +349,7 @@ START = StartCommand(
 
 
 def command(
-    limits: Limits,
-    throttle: str = "none",
-    *,
-    schedule: Schedule = NO_SCHEDULE,
-    **start: Any,
+    limits: Limits, throttle: str = "none", *, schedule: Schedule = NO_SCHEDULE, **start: Any
 ) -> tuple[str, ...]:
     """Return the commands for some settings, and for what else the command line named."""
     settings = Settings(limits=limits, throttle=throttle, schedule=schedule, changes=())
@@ -450,9 +446,7 @@ def twin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "prod.yaml"
 
 
-def test_the_documented_check_of_a_pull_request_passes_with_the_documented_twin(
-    twin: Path,
-) -> None:
+def test_the_documented_check_of_a_pull_request_passes_with_the_documented_twin(twin: Path) -> None:
     assert twin.exists()
     steps = yaml.safe_load(JOB)["jobs"]["rehearse"]["steps"]
     command = shlex.split(steps[-1]["run"])

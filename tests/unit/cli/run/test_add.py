@@ -191,9 +191,7 @@ def test_the_rollback_plan_includes_added_partitions(
     assert kept[2]["replicas"] == [1, 2, 3]
 
 
-def test_status_lists_added_plans_and_the_final_targets(
-    abandoned: AddSandbox,
-) -> None:
+def test_status_lists_added_plans_and_the_final_targets(abandoned: AddSandbox) -> None:
     found = Planned("audit", 0, "id", (4, 2, 3), THREE, 1)
     elsewhere = Planned("orders", 0, "id", (5, 2, 3), THREE, 1)
     plan = Added(

@@ -37,9 +37,7 @@ def raise_killed(*_: object) -> None:
     raise Killed
 
 
-def test_an_imported_run_resumes_as_it_was_exported(
-    hosts: TwoHosts,
-) -> None:
+def test_an_imported_run_resumes_as_it_was_exported(hosts: TwoHosts) -> None:
     hosts.run(step(0))
     assert hosts.resume(hosts.here).exit_code == 0
     assert_owned(hosts.standing)
@@ -366,9 +364,7 @@ def test_an_import_does_not_send_credentials_to_brokers_named_in_its_file(
     assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
 
 
-def test_a_live_run_without_its_journal_blocks_a_resume_with_the_reason(
-    hosts: TwoHosts,
-) -> None:
+def test_a_live_run_without_its_journal_blocks_a_resume_with_the_reason(hosts: TwoHosts) -> None:
     hosts.run()
     gone = hosts.run(name="gone")
 
@@ -406,9 +402,7 @@ def test_an_import_does_not_replace_a_restored_backup(hosts: TwoHosts) -> None:
     assert "this file does not continue it" in words(hosts.take(state=hosts.here))
 
 
-def test_a_run_with_a_throttle_is_not_imported_beside_a_left_over_throttle(
-    hosts: TwoHosts,
-) -> None:
+def test_a_run_with_a_throttle_is_not_imported_beside_a_left_over_throttle(hosts: TwoHosts) -> None:
     hosts.run(Configure(changes=(RATE,)))
     hosts.export()
     other = hosts.there.create_run("other")

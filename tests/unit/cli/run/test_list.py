@@ -337,11 +337,7 @@ def test_a_dry_run_says_when_steps_begin_and_when_the_run_is_expected_to_end(
 
 
 @pytest.mark.parametrize(
-    ("within", "words"),
-    [
-        ("10d", "there is room to go slower"),
-        ("1s", "that is too early, "),
-    ],
+    ("within", "words"), [("10d", "there is room to go slower"), ("1s", "that is too early, ")]
 )
 def test_a_dry_run_says_whether_the_time_can_be_kept(
     plan_sandbox: PlanSandbox, within: str, words: str

@@ -17,19 +17,10 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.ownership import Holder, own_run
 from ktui.execution.host.process import note_poll, silence
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import (
-    AnyRunEvent,
-    JournalEntry,
-    Outage,
-)
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Outage
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from support.journals.journals import (
-    a_start,
-    planned,
-    started,
-    written,
-)
+from support.journals.journals import a_start, planned, started, written
 
 
 @pytest.fixture

@@ -21,10 +21,7 @@ from ktui.execution.forecast.run_progress import run_progress
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import (
-    AnyRunEvent,
-    StateEntered,
-)
+from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State
 from ktui.execution.time_left.rest import LeastLeft
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span

@@ -28,13 +28,7 @@ from ktui.simulated.clock import VirtualClock
 from support.cli.call_ktui import NamedCluster
 from support.cli.shell import owned_run
 from support.cli.start_sandbox import StartSandbox
-from support.cli.throttle_sandbox import (
-    a_run,
-    call,
-    json_of,
-    run_of,
-    throttled,
-)
+from support.cli.throttle_sandbox import a_run, call, json_of, run_of, throttled
 from support.journals.journals import planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
@@ -247,9 +241,7 @@ def test_a_run_without_a_throttle_in_force_blocks_no_other_throttle(
     assert str(result.exception) == "no engine is to be started"
 
 
-def test_a_lifted_throttle_still_on_a_broker_blocks_another(
-    tmp_path: Path,
-) -> None:
+def test_a_lifted_throttle_still_on_a_broker_blocks_another(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     other = two_throttles_a_run(state, "other", *throttled(), LIFTED)
 

@@ -69,9 +69,7 @@ def test_stopping_a_partition_during_its_second_copy_keeps_the_first(tmp_path: P
     assert story.sent("orders-0")[-1] is None
 
 
-def test_stopping_queued_partitions_dequeues_them_and_sends_nothing(
-    tmp_path: Path,
-) -> None:
+def test_stopping_queued_partitions_dequeues_them_and_sends_nothing(tmp_path: Path) -> None:
     story = Story(tmp_path, SEVERAL)
     story.asked(ADDING_S, stop("orders-1", "orders-2"))
 
@@ -212,9 +210,7 @@ def test_a_broker_that_hangs_on_its_throttle_does_not_delay_a_cancel(
     assert 0.0 <= cancelled.at_s - asked_s <= NEXT_POLL_S
 
 
-def test_a_cancel_does_not_wait_for_the_rest_of_the_turn_that_sent_its_step(
-    tmp_path: Path,
-) -> None:
+def test_a_cancel_does_not_wait_for_the_rest_of_the_turn_that_sent_its_step(tmp_path: Path) -> None:
     story = CalledOffStory(tmp_path, TWO, poll_s=POLL_S)
     story.called_off(nth(1, altered("orders-1")), back("orders-1"))
 
@@ -226,9 +222,7 @@ def test_a_cancel_does_not_wait_for_the_rest_of_the_turn_that_sent_its_step(
     assert story.at_target("orders-0")
 
 
-def test_a_step_prepared_before_a_cancel_uses_what_was_read_for_the_cancel(
-    tmp_path: Path,
-) -> None:
+def test_a_step_prepared_before_a_cancel_uses_what_was_read_for_the_cancel(tmp_path: Path) -> None:
     """The read for the step of orders-1 is slow; meanwhile someone else begins to move it."""
     story = CalledOffStory(tmp_path, TWO, Limits(replicas=3, partitions=1))
     story.then(altered("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
@@ -282,9 +276,7 @@ def test_the_until_time_does_not_hold_back_a_rollback(tmp_path: Path, at_s: floa
     assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
 
 
-def test_a_partition_cancelled_before_the_first_poll_reports_no_false_state(
-    tmp_path: Path,
-) -> None:
+def test_a_partition_cancelled_before_the_first_poll_reports_no_false_state(tmp_path: Path) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.asked(5.0, Pause())
     story.played(until_s=20.0)
@@ -405,9 +397,7 @@ def test_a_rollback_step_whose_answer_is_lost_is_settled_by_polling(
     assert story.now(ONE) == story.before[ONE]
 
 
-def test_a_step_with_a_lost_answer_is_rolled_back_once_no_resend_can_arrive(
-    tmp_path: Path,
-) -> None:
+def test_a_step_with_a_lost_answer_is_rolled_back_once_no_resend_can_arrive(tmp_path: Path) -> None:
     """Otherwise a broker's resend of the last step would meet the first rollback step."""
     ways = {"orders-0": (THREE, (1, 2)), "orders-1": (THREE, (4, 5, 6))}
     story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})

@@ -102,9 +102,7 @@ def test_an_outage_of_one_process_does_not_carry_over_to_the_next() -> None:
     assert run.outage is None
 
 
-def test_a_process_that_leaves_during_an_outage_no_longer_reports_it(
-    tmp_path: Path,
-) -> None:
+def test_a_process_that_leaves_during_an_outage_no_longer_reports_it(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     _lost(story, 3.0, 60.0)
 

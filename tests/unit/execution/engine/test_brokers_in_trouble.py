@@ -41,11 +41,7 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_resumes_by_itself(
 
 
 def test_blocked_partitions_are_reported_with_the_reason_at_the_start(tmp_path: Path) -> None:
-    ways = {
-        "orders-0": (RF3, (4, 2, 3)),
-        "orders-1": (RF3, (5, 2, 3)),
-        "orders-2": ((9,), (1,)),
-    }
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3)), "orders-2": ((9,), (1,))}
     story = Story(tmp_path, ways)
     story.already(layout.Shutdown(9), layout.Shutdown(5))
 
@@ -159,9 +155,7 @@ def test_a_step_is_never_cancelled_when_only_the_replicas_it_adds_are_in_sync(
     assert story.at_target("orders-0")
 
 
-def test_a_lost_cancel_is_not_resent_once_only_added_replicas_are_in_sync(
-    tmp_path: Path,
-) -> None:
+def test_a_lost_cancel_is_not_resent_once_only_added_replicas_are_in_sync(tmp_path: Path) -> None:
     story = Story(
         tmp_path,
         {"orders-0": ((1,), (4, 5))},
@@ -258,9 +252,7 @@ class _Hiding(SimulatedReader):
         return TopicsAnswer(readable, answer.absent, (denied,))
 
 
-def test_an_unauthorized_topic_is_blocked_for_that_and_lets_others_go_first(
-    tmp_path: Path,
-) -> None:
+def test_an_unauthorized_topic_is_blocked_for_that_and_lets_others_go_first(tmp_path: Path) -> None:
     ways = {f"{topic}-0": (RF3, (4, 2, 3)) for topic in ("audit", "orders", "payments")}
     story = Story(tmp_path, ways)
     story.reader = _Hiding(story, "orders", 3.0, 60.0)

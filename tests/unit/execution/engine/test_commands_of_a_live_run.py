@@ -29,9 +29,7 @@ def _many(count: int, *targets: Replicas) -> dict[str, tuple[Replicas, Replicas]
     return {f"orders-{n}": (RF3, targets[n % len(targets)]) for n in range(count)}
 
 
-def test_the_answer_to_new_limits_names_the_first_decision_they_bind(
-    tmp_path: Path,
-) -> None:
+def test_the_answer_to_new_limits_names_the_first_decision_they_bind(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(8), Limits(replicas=1, partitions=1))
     story.asked(12.0, SetLimits({"partitions": 3}))
 
@@ -130,9 +128,7 @@ def test_new_limits_bind_the_rest_of_the_current_wave(tmp_path: Path) -> None:
     assert story.folded.limits_changed_at + 1 == 1
 
 
-def test_a_changed_shape_updates_the_state_of_a_partition_even_while_paused(
-    tmp_path: Path,
-) -> None:
+def test_a_changed_shape_updates_the_state_of_a_partition_even_while_paused(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     story.asked(5.0, Pause())
     story.asked(20.0, SetLimits({"shape": "kip-435"}))
@@ -158,9 +154,7 @@ def test_a_due_election_is_not_forgotten_after_a_second_poll_in_the_same_turn(
     assert story.begun_at("orders-9")[0] == elected
 
 
-def test_invalid_limits_are_refused_with_the_option_and_change_nothing(
-    tmp_path: Path,
-) -> None:
+def test_invalid_limits_are_refused_with_the_option_and_change_nothing(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1))
     story.asked(2.0, SetLimits({"partitions": 0}))
 
@@ -286,10 +280,7 @@ def test_a_reintroduced_defect_is_found(defect: Defect, tmp_path: Path) -> None:
 ONE_BY_ONE = Limits(replicas=1, partitions=1)
 USUAL = [f"orders-{n}" for n in range(4)]
 ON_BROKER_9 = ["orders-4", "orders-5"]
-WAYS = {
-    **dict.fromkeys(USUAL, ((1, 2), (1, 3))),
-    **dict.fromkeys(ON_BROKER_9, ((8, 9), (8, 5))),
-}
+WAYS = {**dict.fromkeys(USUAL, ((1, 2), (1, 3))), **dict.fromkeys(ON_BROKER_9, ((8, 9), (8, 5)))}
 DIES_S = 5.0
 
 

@@ -155,9 +155,7 @@ def test_with_retarget_a_partition_goes_straight_to_its_new_target(
     assert run.tracks[tp("orders-0")].original == THREE
 
 
-def test_a_retarget_drops_unwanted_replicas_before_adding_any(
-    tmp_path: Path,
-) -> None:
+def test_a_retarget_drops_unwanted_replicas_before_adding_any(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, {"orders-0": (THREE, FAR)}, GENTLE)
     story.adds(nth(2, step_over("orders-0")), {"orders-0": FARTHER}, OnConflict.RETARGET)
 
@@ -194,9 +192,7 @@ def test_a_partition_rolled_back_for_a_new_target_queues_with_those_not_begun(
     assert max(story.begun_at("orders-1")) <= story.begun_at("orders-0")[-4]
 
 
-def test_a_leader_unwanted_by_the_new_target_stays_until_another_leads(
-    tmp_path: Path,
-) -> None:
+def test_a_leader_unwanted_by_the_new_target_stays_until_another_leads(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, {"orders-0": (THREE, FAR)}, KIP_435)
     story.adds(step_over("orders-0"), {"orders-0": FARTHER}, OnConflict.RETARGET)
 
@@ -277,12 +273,7 @@ def test_what_a_plan_comes_to_counts_partitions_that_somebody_else_moved_away(
     seen = asyncio.run(snapshot_of(story.reader, plan))
 
     extra = CheckedExtraPlan(
-        plan,
-        "more.json",
-        story.folded,
-        ClusterFacts(seen=seen),
-        OnConflict.KEEP,
-        Allowances(),
+        plan, "more.json", story.folded, ClusterFacts(seen=seen), OnConflict.KEEP, Allowances()
     )
 
     assert (extra.effects, extra.idle) == ([JoinEffect.AGAIN], False)

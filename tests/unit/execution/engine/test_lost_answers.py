@@ -87,9 +87,7 @@ def test_a_step_still_in_flight_after_its_request_timed_out_is_not_sent_twice(
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_request_sent_long_after_its_intent_is_not_presumed_lost_at_once(
-    tmp_path: Path,
-) -> None:
+def test_a_request_sent_long_after_its_intent_is_not_presumed_lost_at_once(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     sending, intended_s = story.sending.alter_reassignments, story.clock.monotonic()
 
@@ -146,9 +144,7 @@ def test_a_step_that_arrives_twice_meets_no_later_step(tmp_path: Path) -> None:
     assert story.at_target("orders-0")
 
 
-def test_a_lost_answer_is_not_waited_for_when_no_step_follows(
-    tmp_path: Path,
-) -> None:
+def test_a_lost_answer_is_not_waited_for_when_no_step_follows(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (1, 3, 2))})
     story.schedule(0.0, layout.LoseAnswer())
 

@@ -205,9 +205,7 @@ def test_a_run_all_of_whose_steps_others_cancel_pauses_and_begins_nothing_until_
     assert story.at_target("orders-6", "orders-7", "orders-8")
 
 
-def test_cancels_of_others_that_are_seen_one_after_the_other_count_together(
-    tmp_path: Path,
-) -> None:
+def test_cancels_of_others_that_are_seen_one_after_the_other_count_together(tmp_path: Path) -> None:
     story = Story(tmp_path, NINE, Limits(partitions=6))
     for n, name in enumerate(SIX):
         story.schedule(5.5 + n, cancel(name))

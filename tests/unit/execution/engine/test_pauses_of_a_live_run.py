@@ -135,9 +135,7 @@ def test_a_topic_or_partition_outside_the_run_cannot_be_paused(tmp_path: Path) -
     ]
 
 
-def test_a_run_with_an_until_time_begins_only_what_fits_and_is_then_left(
-    tmp_path: Path,
-) -> None:
+def test_a_run_with_an_until_time_begins_only_what_fits_and_is_then_left(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(6))
     until = FIRST_MOMENT + timedelta(seconds=60)
 
@@ -154,9 +152,7 @@ def test_a_run_with_an_until_time_begins_only_what_fits_and_is_then_left(
     assert story.resumed().ended
 
 
-def test_a_partition_held_as_too_late_begins_once_the_run_proves_faster(
-    tmp_path: Path,
-) -> None:
+def test_a_partition_held_as_too_late_begins_once_the_run_proves_faster(tmp_path: Path) -> None:
     fast = {"messages": 5_000_000, "copied_s": 1_000_000.0}
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 5, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), fast)

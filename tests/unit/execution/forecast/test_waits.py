@@ -90,12 +90,7 @@ def waits_for(
     track = run.tracks[tp]
     between = [each for each in run.tracks.values() if each.under_way and each.step is None]
     rows.waits = Waits(
-        run,
-        between=between,
-        needed=needed(run, shown),
-        seen=None,
-        now=AT,
-        owned=owned_by_one,
+        run, between=between, needed=needed(run, shown), seen=None, now=AT, owned=owned_by_one
     )
     return rows.waits.of(track)
 

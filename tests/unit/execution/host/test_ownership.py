@@ -253,19 +253,14 @@ def a_run(here: StateDir, name: str, cluster_id: str = CLUSTER) -> RunDir:
 
 def test_the_live_runs_of_a_cluster_are_those_owned_by_a_process(here: StateDir) -> None:
     a_run(here, "left")
-    with (
-        own_run(a_run(here, "live")) as live,
-        own_run(a_run(here, "other", "another-cluster")),
-    ):
+    with own_run(a_run(here, "live")) as live, own_run(a_run(here, "other", "another-cluster")):
         (only,) = live_runs(here, CLUSTER)
 
         assert (only.name, only.holder) == ("live", live.holder)
     assert live_runs(here, CLUSTER) == []
 
 
-def test_a_live_run_of_an_unknown_cluster_counts_for_every_cluster(
-    here: StateDir,
-) -> None:
+def test_a_live_run_of_an_unknown_cluster_counts_for_every_cluster(here: StateDir) -> None:
     with own_run(here.create_run("no-journal-yet")):
         assert [run.name for run in live_runs(here, CLUSTER)] == ["no-journal-yet"]
 

@@ -159,9 +159,7 @@ def test_no_cancel_is_sent_after_a_takeover(
     assert story.why_left.startswith("bob on ops1")
 
 
-def test_a_journaled_step_is_not_sent_once_the_owner_cannot_be_asked(
-    tmp_path: Path,
-) -> None:
+def test_a_journaled_step_is_not_sent_once_the_owner_cannot_be_asked(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
     calls = {"describe_group", "join_group"}
@@ -249,9 +247,7 @@ def test_a_done_partition_is_rolled_back_even_while_the_owner_cannot_be_asked(
     assert story.replicas(tp("orders-0")) == (1, 2, 3)
 
 
-def test_a_killed_run_resumes_in_its_state_directory_without_a_takeover(
-    tmp_path: Path,
-) -> None:
+def test_a_killed_run_resumes_in_its_state_directory_without_a_takeover(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.killed("StepBegun|step")
 

@@ -218,10 +218,7 @@ print(last, journal.last_seq())
 def test_readers_see_appended_events_at_once_and_block_nobody(
     path: Path, clock: VirtualClock
 ) -> None:
-    with (
-        Journal.create(path, clock) as owner,
-        Journal.open(path, clock, read_only=True) as reader,
-    ):
+    with Journal.create(path, clock) as owner, Journal.open(path, clock, read_only=True) as reader:
         owner.append(a_start())
         entries = reader.entries()
         first = next(entries)
@@ -235,10 +232,7 @@ def test_readers_see_appended_events_at_once_and_block_nobody(
 def test_the_data_version_shows_that_another_process_wrote_something(
     path: Path, clock: VirtualClock
 ) -> None:
-    with (
-        Journal.create(path, clock) as owner,
-        Journal.open(path, clock) as script,
-    ):
+    with Journal.create(path, clock) as owner, Journal.open(path, clock) as script:
         before = owner.data_version()
         assert owner.data_version() == before
 

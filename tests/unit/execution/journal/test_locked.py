@@ -177,9 +177,7 @@ def test_a_command_to_a_locked_journal_fails_with_advice_to_try_again(
         assert script.asked() == []
 
 
-def test_following_a_run_misses_nothing_while_another_process_writes(
-    path: Path,
-) -> None:
+def test_following_a_run_misses_nothing_while_another_process_writes(path: Path) -> None:
     with written(path, a_start()) as owner, RunFollower(path) as follower:
         with another_process(path):
             assert len(follower.refresh()) == 3

@@ -88,16 +88,10 @@ def test_a_recovery_continues_from_the_intact_part_and_reports_what_was_lost(pat
     assert "event 120 is damaged" in note.lost
     assert "181 stored events after event 119 left out" in note.lost
     assert "the damaged file is journal.damaged-20260101T000000Z.db" in note.lost
-    assert names(path) == {
-        "journal.db",
-        "journal.db-head",
-        "journal.damaged-20260101T000000Z.db",
-    }
+    assert names(path) == {"journal.db", "journal.db-head", "journal.damaged-20260101T000000Z.db"}
 
 
-def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_continued(
-    tmp_path: Path,
-) -> None:
+def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_continued(tmp_path: Path) -> None:
     limits = LimitsChanged(
         old=Limits(replicas=1, partitions=2), new=Limits(partitions=1), batch=1, in_flight=0
     )
@@ -200,10 +194,7 @@ def test_a_second_recovery_overwrites_nothing_that_was_kept(path: Path) -> None:
 
     assert events[:-2] == EVENTS[:59]
     kept = {name for name in names(path) if "damaged" in name}
-    assert kept == {
-        "journal.damaged-20260101T000000Z.db",
-        "journal.damaged-20260101T000000Z-2.db",
-    }
+    assert kept == {"journal.damaged-20260101T000000Z.db", "journal.damaged-20260101T000000Z-2.db"}
 
 
 @pytest.mark.parametrize(

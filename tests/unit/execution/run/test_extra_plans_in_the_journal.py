@@ -72,9 +72,7 @@ def test_the_partitions_of_an_extra_plan_count_once_all_of_them_are_there() -> N
 
 
 @pytest.mark.parametrize("parts", [(), PARTS[:1]])
-def test_an_extra_plan_partly_lost_to_damage_does_not_count(
-    parts: tuple[PlannedPart, ...],
-) -> None:
+def test_an_extra_plan_partly_lost_to_damage_does_not_count(parts: tuple[PlannedPart, ...]) -> None:
     run = folded(*a_start(3), ADDED, *parts, Recovered(lost="the end of it"))
 
     assert len(run.tracks) == 3

@@ -15,12 +15,7 @@ from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import BudgetShared, HeldBroker, RateCause, RateHeld, RateReason
 from ktui.execution.run.throttle_ledger import FLOOR
 from ktui.execution.throttle.desired import SLACK, share_budget, usable
-from ktui.execution.throttle.objective import (
-    WINDOW_S,
-    Figure,
-    ObjectiveRates,
-    RateControl,
-)
+from ktui.execution.throttle.objective import WINDOW_S, Figure, ObjectiveRates, RateControl
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.flows import BrokerFlow, Flows

@@ -228,9 +228,7 @@ def test_a_rate_set_while_the_engine_was_dead_is_put_back(
     assert story.at_target("orders-0")
 
 
-def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(
-    tmp_path: Path,
-) -> None:
+def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([set_rate(4, 500_000)])
     story.schedule(5.0, layout.AlterConfigs((set_rate(4, 800_000),)))

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.settings import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-)
+from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetThrottle
 from ktui.execution.run.events import SettingsGivenUp
 from ktui.execution.run.states import CancelKind

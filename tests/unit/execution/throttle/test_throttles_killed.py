@@ -110,9 +110,7 @@ def test_a_run_killed_while_its_rate_changes_leaves_no_throttle_behind(
     assert story.reaper.where
 
 
-def test_an_entry_that_arrives_when_its_replica_is_in_sync_is_removed_again(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_that_arrives_when_its_replica_is_in_sync_is_removed_again(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, rate="none")
     story.asked(2.0, SetThrottle(parse_throttle_rates("5MB")))
     story.killed("with settings to append on their way")
@@ -234,9 +232,7 @@ def test_a_run_without_a_throttle_touches_no_setting(tmp_path: Path) -> None:
     assert not any(isinstance(event, Configure) for event in story.events)
 
 
-def test_a_rate_changed_while_paused_is_put_back_when_nothing_is_in_flight(
-    tmp_path: Path,
-) -> None:
+def test_a_rate_changed_while_paused_is_put_back_when_nothing_is_in_flight(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.asked(5.0, Pause())
     story.asked(8.0, rate("700kB"))

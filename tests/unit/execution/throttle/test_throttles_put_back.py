@@ -61,10 +61,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "another rate for one broker": {"ways": MANY, "rate": "500kB,4=2MB,6=400kB"},
     "a rate for one broker alone": {"ways": MANY, "rate": "4=500kB"},
     "none for one broker": {"ways": MANY, "rate": "500kB,4=none"},
-    "partitions that are written to": {
-        "ways": MANY,
-        "cluster": {"inbound_s": 20.0},
-    },
+    "partitions that are written to": {"ways": MANY, "cluster": {"inbound_s": 20.0}},
     "a rate far above what flows": {"ways": MANY, "rate": "10GB"},
     "brokers of Kafka 3.9": {"ways": MANY, "cluster": {"version": "3.9"}},
     "brokers of Kafka 4.0": {"ways": MANY, "cluster": {"version": "4.0"}},

@@ -67,10 +67,7 @@ def planned(n: int, dice: random.Random, target: Target, *, few_are_large: bool)
 
 
 def a_run(
-    limits: Limits,
-    *,
-    few_are_large: bool = False,
-    target: Target = TARGETS["a new broker first"],
+    limits: Limits, *, few_are_large: bool = False, target: Target = TARGETS["a new broker first"]
 ) -> Run:
     dice = random.Random(7)  # noqa: S311 - a test's dice
     parts = [planned(n, dice, target, few_are_large=few_are_large) for n in range(PARTITIONS)]
