@@ -78,7 +78,7 @@ def of_a_run(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Albu
     ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
+        patch.setattr("ktui.tui.app.run_catalog.this_process", lambda: ada)
         patch.setattr("ktui.execution.host.client.this_process", lambda: ada)
         return asyncio.run(_pictures_of_a_run(folder))
 
