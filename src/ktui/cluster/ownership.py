@@ -142,9 +142,7 @@ def subscription(user_data: bytes) -> bytes:
 
 
 def user_data(metadata: bytes) -> bytes:
-    """Return the user data of a subscription; an older ktui sent its bare JSON object."""
-    if metadata.startswith(b"{"):
-        return metadata
+    """Return the user data of a subscription; nothing of what another program sent."""
     if len(metadata) < _NO_TOPICS.size:
         return b""
     _, topics, size = _NO_TOPICS.unpack_from(metadata)

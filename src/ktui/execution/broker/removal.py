@@ -39,11 +39,7 @@ class Removal(Dated, frozen=True, kw_only=True):
     cordon: CordonMemory | None = None
     demotes: tuple[str, ...] = ()  # runs that take the leadership off it, oldest first
     drains: tuple[str, ...] = ()  # take the replicas off it, oldest first, after `demotes`
-    warned_after: int = msgspec.field(default=0, name="told")
-    """How many of `drains` there were when the operator was last warned of what others move back.
-
-    The file keeps the key that earlier versions of ktui read and write.
-    """
+    warned_after: int = 0  # of `drains`, when the operator was last warned of what came back
     undoing: bool = False  # on its way back: undone runs are no longer named
     unregistered_at: datetime | None = None
 

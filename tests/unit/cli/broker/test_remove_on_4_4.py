@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
@@ -148,31 +146,3 @@ def test_no_cordon_is_set_on_a_cluster_that_cannot_be_owned(
     assert isinstance(error, RunRefused)
     assert "the topic of the claim cannot be created" in str(error)
     assert (sandbox.settings, sandbox.engines) == ({}, [])
-
-
-def test_a_removal_that_was_begun_by_an_earlier_ktui_goes_on(sandbox: RemovalSandbox) -> None:
-    """It had set the cordon first, and its demote had failed."""
-    sandbox.cordon(3, "*")
-    path = sandbox.file().path
-    path.parent.mkdir(parents=True)
-    note = {
-        "schema_version": 1,
-        "cluster_id": sandbox.simulated.spec.name,
-        "broker": 3,
-        "begun_at": "2026-11-27T10:00:00Z",
-        "cordon": {"before": None, "value": "*"},
-        "demotes": ["demote-3"],
-        "drains": [],
-        "told": 0,
-        "undoing": False,
-        "unregistered_at": None,
-    }
-    path.write_text(json.dumps(note))
-
-    stages(sandbox)
-
-    assert sandbox.on_broker() == []
-    kept = sandbox.note()
-    assert kept is not None
-    sandbox.file().save(msgspec.structs.replace(kept, warned_after=1))
-    assert json.loads(path.read_text())["told"] == 1
