@@ -23,8 +23,7 @@ _LABS = (
     *("lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"),
     *("reassign_lab", "secured_reassign_lab", "dirs_reassign_lab"),
 )
-_WITHOUT_RUNS = ("connection", "lab")
-"""The folders of tests that own no cluster."""
+_WITHOUT_RUNS = ("connection", "lab")  # the folders of tests that own no cluster
 
 
 @pytest.fixture(autouse=True)

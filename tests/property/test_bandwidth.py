@@ -18,8 +18,7 @@ from ktui.simulated.layout import Tide
 from support.simulated.witness import MB, DataPlane, broker, data_plane, topic
 
 BROKERS = 4
-RESOURCES = 5
-"""Resources of each broker: into it, out of it, and its three throttles."""
+RESOURCES = 5  # resources of each broker: into it, out of it, and its three throttles
 PATHS = broker(0, log_dirs=2).log_dir_paths
 TIGHT = 1e-6
 

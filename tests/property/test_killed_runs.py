@@ -237,8 +237,7 @@ class Kind(NamedTuple):
 
     make: Callable[[int, Path, Collection[int]], KilledRun]
     """Makes the story of a seed, which is killed at some instants."""
-    check: Callable[[KilledRun], None]
-    """Executes it through all kills, and checks its end."""
+    check: Callable[[KilledRun], None]  # executes it through all kills, and checks its end
 
     def play(self, seed: int, reaper: Reaper | None = None) -> Play:
         def played(folder: Path, at: Collection[int]) -> Reaper:

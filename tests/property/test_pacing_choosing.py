@@ -30,8 +30,7 @@ from support.rule_book import Taken, full_limits, is_urgent, out_of_turn, taken_
 from support.runs.pacing import broker_limits, foreign_use, on_the_way, replica_lists
 
 BROKERS = range(7)
-RACKS = {broker: "abc"[broker // 2] for broker in range(6)}
-"""Broker 6 has none."""
+RACKS = {broker: "abc"[broker // 2] for broker in range(6)}  # broker 6 has none
 THEIRS = TopicPartition("audit", 0)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
 MIB = 1024 * 1024

@@ -20,8 +20,7 @@ from support.runs.pacing import replica_lists
 
 BROKERS = range(1, 8)
 TP = TopicPartition("orders", 0)
-LONG_S = 120.0
-"""Enough for followers to catch up and every step to complete."""
+LONG_S = 120.0  # enough for followers to catch up and every step to complete
 STEPS = 40
 
 Brokers = tuple[int, ...]

@@ -13,8 +13,7 @@ from support.rule_book import adds_too_many, step_problems
 from support.runs.pacing import WHOLE, replica_lists
 
 BROKERS = range(8)
-LONGEST = 30
-"""More steps than any move of five replicas takes."""
+LONGEST = 30  # more steps than any move of five replicas takes
 
 some_replicas = replica_lists(BROKERS, 5)
 some_brokers = st.frozensets(st.sampled_from(BROKERS))

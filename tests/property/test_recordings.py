@@ -144,8 +144,7 @@ def test_the_sample_recording_covers_what_these_tests_need() -> None:
     assert len(shown) == 32
 
 
-FEW = settings(max_examples=30)
-"""Each syncs its files to the disk."""
+FEW = settings(max_examples=30)  # each syncs its files to the disk
 
 
 @FEW

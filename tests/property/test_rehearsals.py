@@ -151,8 +151,7 @@ RATES = SnapshotRates(
 )
 MEASURED_S = 30.0
 MESSAGE = 1_000
-ROUNDING = 2
-"""Bytes: sizes are whole."""
+ROUNDING = 2  # bytes: sizes are whole
 SIZES = st.sampled_from((0, 10**8, 10**10, 3 * 10**10 + 7))
 INBOUND = st.sampled_from((0.0, 5_000.0, 123_456.0))
 

@@ -81,8 +81,7 @@ def _cases() -> Iterator[Case]:
 
 
 CASES = [*_cases()]
-SOME_CASES = CASES[::23]
-"""Few enough for each day; the soak has all."""
+SOME_CASES = CASES[::23]  # few enough for each day; the soak has all
 
 
 def _called_off(case: Case, folder: Path) -> None:

@@ -27,8 +27,7 @@ PARTITIONS = 3
 LOG_DIRS = 3
 PATHS = BrokerSpec(id=1, log_dirs=LOG_DIRS).log_dir_paths
 
-ROUNDING = 10
-"""Bytes: sizes are rounded to whole ones."""
+ROUNDING = 10  # bytes: sizes are rounded to whole ones
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, PARTITIONS - 1))

@@ -66,8 +66,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True):
     """Partitions of topics. `adding` and `removing` are empty: metadata does not have them."""
 
     partitions: Mapping[TopicPartition, PartitionState]
-    absent: frozenset[str] = frozenset()
-    """Topics that do not exist, according to the cluster."""
+    absent: frozenset[str] = frozenset()  # topics that do not exist, according to the cluster
     failures: tuple[Failure, ...] = ()
 
 
@@ -84,8 +83,7 @@ class LogDirsAnswer(msgspec.Struct, frozen=True):
     """One broker's log dirs, and its replicas of the requested partitions."""
 
     log_dirs: tuple[LogDir, ...]
-    replicas: Mapping[TopicPartition, ReplicaDir]
-    """The replicas that are in working log dirs."""
+    replicas: Mapping[TopicPartition, ReplicaDir]  # the replicas that are in working log dirs
 
     @property
     def sizes(self) -> dict[TopicPartition, int]:
@@ -118,12 +116,9 @@ class ConfigResource(msgspec.Struct, frozen=True, order=True):
 class ConfigSource(enum.StrEnum):
     """The source of a setting's value; the first source that has a value wins."""
 
-    OWN = "own"
-    """Set dynamically on the topic or broker itself."""
-    EVERY_BROKER = "every broker"
-    """Set dynamically for all brokers."""
-    FILE = "file"
-    """Set in the broker's properties file."""
+    OWN = "own"  # set dynamically on the topic or broker itself
+    EVERY_BROKER = "every broker"  # set dynamically for all brokers
+    FILE = "file"  # set in the broker's properties file
     DEFAULT = "default"
 
 

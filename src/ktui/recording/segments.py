@@ -95,8 +95,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
     ms: Ms
 
 
-ENGINE = " engine"
-"""How `Head.program` ends where the engine of a run recorded what it saw."""
+ENGINE = " engine"  # how `Head.program` ends where the engine of a run recorded what it saw
 
 
 class Head(Line, frozen=True, kw_only=True, tag="head"):

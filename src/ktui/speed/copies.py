@@ -134,8 +134,7 @@ class CopiesOfBothEnds:
         self._beside: dict[TopicPartition, Mapping[int, int]] = {}
         self._touching: defaultdict[int, dict[Pair, BrokerIntake]] = defaultdict(dict)
         """Those of them that a broker is one of."""
-        self._changed: set[int] = set()
-        """The brokers whose load has changed at `_at_s`."""
+        self._changed: set[int] = set()  # the brokers whose load has changed at `_at_s`
         self._copies: Counter[int] = Counter()
         self._drift: Counter[int] = Counter()
         """How many of them have begun or ended since its rates were computed."""

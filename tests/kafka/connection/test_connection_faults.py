@@ -25,8 +25,7 @@ from ktui.lab.layout import Lab
 from support.contract.world import RATE, RealWorld, hold_back, listed, setting, settled, until
 from support.kafka.proxy import ProxiedCluster
 
-SHORT_S = 2.0
-"""A call's limit in tests that wait for it to pass."""
+SHORT_S = 2.0  # a call's limit in tests that wait for it to pass
 
 
 @pytest.fixture

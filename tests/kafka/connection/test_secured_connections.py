@@ -21,8 +21,7 @@ from ktui.lab import security
 from ktui.lab.layout import Lab
 from support.contract.world import RealWorld, setting
 
-PATIENT_S = 120.0
-"""A call limit so long that only an immediate error ends the test in time."""
+PATIENT_S = 120.0  # a call limit so long that only an immediate error ends the test in time
 
 SOON_S = 60.0
 

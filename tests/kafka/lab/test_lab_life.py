@@ -31,8 +31,7 @@ pytestmark = pytest.mark.kafka
 class StartedLab(NamedTuple):
     folder: Path
     first_port: int
-    output: str
-    """What `ktui lab up` said."""
+    output: str  # what `ktui lab up` said
 
 
 @pytest.fixture

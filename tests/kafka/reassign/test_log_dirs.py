@@ -20,8 +20,7 @@ from support.kafka.slow_topic import filled_topic
 
 MIB = 1024 * 1024
 PARTITIONS, BYTES_EACH = 4, 4 * MIB
-SLOW = ("--replica-alter-log-dirs-throttle", "200000")
-"""A move takes twenty seconds."""
+SLOW = ("--replica-alter-log-dirs-throttle", "200000")  # a move takes twenty seconds
 FAST = ("--replica-alter-log-dirs-throttle", "1000000000")
 STARTED = "Successfully started moving log directory to "
 

@@ -32,8 +32,7 @@ from support.kafka.slow_topic import filled_topic
 from support.runs.pacing import on_the_way
 
 RUN = "moves"
-FEW, MANY = 2, 10
-"""How often an engine is killed."""
+FEW, MANY = 2, 10  # how often an engine is killed
 EVENTS, LONG_S, MOMENT_S = 6, 1.5, 0.3
 PARTITIONS = 12
 MIB = 1024 * 1024

@@ -26,11 +26,9 @@ from support.rule_book import Taken, full_limits
 
 MIB = 1024 * 1024
 Replicas = tuple[int, ...]
-OLD, NEW = (1, 2, 3, 4, 5), (6, 7, 8, 9, 10)
-"""The example of KIP-435, which takes ten brokers."""
+OLD, NEW = (1, 2, 3, 4, 5), (6, 7, 8, 9, 10)  # the example of KIP-435, which takes ten brokers
 PARTITIONS = 24
-EVERY_EVENTS = 6
-"""So many events are between two changes of limits."""
+EVERY_EVENTS = 6  # so many events are between two changes of limits
 LIFTED: dict[str, int | str | None] = dict.fromkeys(
     ("replicas", "partitions", "replica-movements"), "none"
 )

@@ -25,8 +25,7 @@ from support.kafka.slow_topic import filled_topic
 RUN = "drain-zqx"
 PARTITIONS = 8
 MIB = 1024 * 1024
-SLOW = "10kB"
-"""A rate so low that a partition of 1 MiB is copied for as long as a test needs."""
+SLOW = "10kB"  # a rate so low that a partition of 1 MiB is copied for as long as a test needs
 
 
 @pytest.fixture

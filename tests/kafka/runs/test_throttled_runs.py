@@ -51,8 +51,7 @@ AT_ONCE = 4 * 72 * 1024
 HIGHEST, MUCH_HIGHER, LOW = 400_000, 1_200_000, 50_000
 MEMORY_S = 11.0
 """The past that a broker's quota counts: it may have been idle since an earlier test."""
-LOOKED_S = 2.5
-"""In this time the previous rate copies twice what the last one allows."""
+LOOKED_S = 2.5  # in this time the previous rate copies twice what the last one allows
 CHANGES = (
     "300kB", "350kB,5=250kB", "250kB,4=150kB", "200kB", "400kB", "100kB,5=400kB",
     "4=390kB,5=399kB", "350kB", "1200kB", "50kB",

@@ -30,20 +30,17 @@ from support.kafka.labs import a_lab
 
 pytestmark = pytest.mark.soak
 
-VERSION = "4.3.1"
-"""The newest Kafka whose tests of the remote storage are published as a jar."""
+VERSION = "4.3.1"  # the newest Kafka whose tests of the remote storage are published as a jar
 MEBIBYTE = 1024 * 1024
 WRITTEN = 32 * MEBIBYTE
 MESSAGE = 8192
-KEPT = 6 * MEBIBYTE
-"""Bytes that stay on a broker's disk at most."""
+KEPT = 6 * MEBIBYTE  # bytes that stay on a broker's disk at most
 TIERED = {
     "remote.storage.enable": "true",
     "segment.bytes": str(MEBIBYTE),
     "local.retention.bytes": str(KEPT - MEBIBYTE),
 }
-FROM_THE_LAST_TIERED = "follower.fetch.last.tiered.offset.enable"
-"""Since Kafka 4.3 (KIP-1023)."""
+FROM_THE_LAST_TIERED = "follower.fetch.last.tiered.offset.enable"  # since Kafka 4.3 (KIP-1023)
 TO = 3
 
 

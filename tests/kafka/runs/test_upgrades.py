@@ -44,8 +44,7 @@ GROWN = (1, DOWN, 3)
 THREE = LabRequest(brokers=3, controllers=3, version=OLD)
 
 FOUR = LabRequest(brokers=4, controllers=3, version="4.3.1")
-REFUSES = "4.4.0"
-"""Refuses targets with cordoned brokers, which the release before accepts."""
+REFUSES = "4.4.0"  # refuses targets with cordoned brokers, which the release before accepts
 REMOVED = 4
 DEMOTE, DRAIN = f"demote-{REMOVED}", f"drain-{REMOVED}"
 LAYOUTS: dict[str, list[tuple[int, ...]]] = {

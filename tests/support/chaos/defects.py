@@ -46,8 +46,7 @@ class Defect(msgspec.Struct, frozen=True):
     name: str
     symptom: str
     mended_by: str
-    story: Callable[[Path], None]
-    """Fails while the defect is there."""
+    story: Callable[[Path], None]  # fails while the defect is there
     puts_back: tuple[Any, str, Any]
     """The module or class, the name of the fix in it, and the replacement."""
 

@@ -58,8 +58,7 @@ class Fault(enum.StrEnum):
     CORDONS = "somebody cordons brokers"
 
 
-TYPICAL_S = (0.01, 0.3, 2.0, 10.0)
-"""Longest seconds of slow calls; each seed chooses one."""
+TYPICAL_S = (0.01, 0.3, 2.0, 10.0)  # longest seconds of slow calls; each seed chooses one
 VERY_LONG_S = 600.0
 SUSPENDED_S = (70.0, 150.0, 200.0, 400.0)
 
@@ -72,8 +71,7 @@ class Faults(msgspec.Struct):
     typical_s: float
     active: bool = True
     fired: Counter[Fault] = msgspec.field(default_factory=Counter)
-    delays_s: float = 0.0
-    """The sum of all delays in seconds."""
+    delays_s: float = 0.0  # the sum of all delays in seconds
 
     def strikes(self, fault: Fault, chance: float) -> bool:
         """Decide whether a fault happens now, and count it."""

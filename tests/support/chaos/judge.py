@@ -64,8 +64,7 @@ from support.rule_book import (
 from support.runs.witnessed import WitnessedRun
 from support.simulated.witness import Arrival
 
-STALE_S = 5.0
-"""The greatest age of a request's grounds, in seconds, when it leaves."""
+STALE_S = 5.0  # the greatest age of a request's grounds, in seconds, when it leaves
 UNSUPPORTED_S = 60.0
 """Seconds until a cluster that cannot prove fresh metadata is asked for it again."""
 GIVEN_UP_S = 600.0
@@ -103,8 +102,7 @@ class Seen(msgspec.Struct):
     names: frozenset[str] = frozenset()
     fresh: bool = False
     partitions: Partitions = {}
-    described: States = {}
-    """The partitions in the answer."""
+    described: States = {}  # the partitions in the answer
     settings: Settings = {}
     read_s: float = 0.0
     answered: bool = False
@@ -115,8 +113,7 @@ class Seen(msgspec.Struct):
         return self.answered and (self.poll is None or self.poll.over)
 
 
-Grounds = Sequence[Seen]
-"""The reads that an engine knows at the moment when it sends."""
+Grounds = Sequence[Seen]  # the reads that an engine knows at the moment when it sends
 
 Check = TypeVar("Check", bound=Callable[..., Any])
 
@@ -167,16 +164,14 @@ class Judge:
         self.departed: set[tuple[TopicPartition, int]] = set()
         """The steps, by their number, whose first request has left."""
         self.ended: Ended | None = None
-        self.told_to_leave: set[int] = set()
-        """The engines that have answered that they are leaving."""
+        self.told_to_leave: set[int] = set()  # the engines that have answered that they are leaving
         self.disowned: dict[int, float] = {}
         self._quiet: dict[TopicPartition, tuple[float, int]] = {}
         """Second and poll since which a partition could proceed and has no reason."""
         self.changed_since = Counter[str]()
         self.requests = Counter[str]()
         self._on_their_way: list[_OnItsWay] = []
-        self._ours: dict[SettingKey, set[str]] = {}
-        """The values that were sent for each setting."""
+        self._ours: dict[SettingKey, set[str]] = {}  # the values that were sent for each setting
         self._journaled: dict[SettingKey, str | None] = {}
         """What the journal says that somebody else last made of each rate."""
         self._theirs: set[SettingKey] = set()

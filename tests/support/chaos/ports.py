@@ -33,10 +33,8 @@ from support.passing import Ask, PassingReader, PassingWriter, T
 
 KEPT_S = 25.0
 """Longest seconds to arrive: even two such delays are within the 60 s that a broker keeps it."""
-CALL_LIMIT_S = 10.0
-"""Seconds that an adapter waits for an answer."""
-_LONG_S = 1.0
-"""In a call that takes more seconds, others are likely to act."""
+CALL_LIMIT_S = 10.0  # seconds that an adapter waits for an answer
+_LONG_S = 1.0  # in a call that takes more seconds, others are likely to act
 
 NO_TARGETS: Mapping[TopicPartition, tuple[int, ...] | None] = MappingProxyType({})
 
@@ -76,11 +74,9 @@ class ChaosReader(PassingReader):
         self._faults = faults
         self._judge = judge
         self._beside = beside
-        self.denied: str | None = None
-        """The topic that is denied at present."""
+        self.denied: str | None = None  # the topic that is denied at present
         self._stale: dict[frozenset[str], TopicsAnswer] = {}
-        self._open: dict[object, float] = {}
-        """The open calls, and the second at which each began."""
+        self._open: dict[object, float] = {}  # the open calls, and the second at which each began
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         return await self._call(self._reader.list_reassignments, self._judge.listing())

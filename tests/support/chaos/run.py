@@ -73,18 +73,13 @@ from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.runs.witnessed import Killed, KilledRun, WitnessedJournal
 from support.simulated.moving_clusters import cordon, uncordon
 
-FAULTS_S = 400.0
-"""Seconds for which calls are slow and faults happen."""
-CONTINUED_S = FAULTS_S + 60.0
-"""When an operator lifts all pauses."""
+FAULTS_S = 400.0  # seconds for which calls are slow and faults happen
+CONTINUED_S = FAULTS_S + 60.0  # when an operator lifts all pauses
 CONTINUES_S = 20.0
 """Seconds that an operator takes for it if others' cancels pause a run after that."""
-LONGEST_S = 8_000.0
-"""Seconds after which a run has ended, or is at rest."""
-REST_LOOKS, REST_S = 60, 200.0
-"""Polls and seconds without an event, after which a run is at rest."""
-PARTITIONS = (10, 13)
-"""The least and the most partitions of each of two topics."""
+LONGEST_S = 8_000.0  # seconds after which a run has ended, or is at rest
+REST_LOOKS, REST_S = 60, 200.0  # polls and seconds without an event, after which a run is at rest
+PARTITIONS = (10, 13)  # the least and the most partitions of each of two topics
 
 
 class ChaosRun(TroubledRun):
@@ -132,10 +127,8 @@ class ChaosRun(TroubledRun):
         self.altered = set[TopicPartition]()
         """Partitions that others have altered in the middle of a call."""
         self.deaths = 0
-        self.carried = False
-        """Whether the run has an engine now."""
-        self.dies = False
-        """Whether the engine will be killed at its next event."""
+        self.carried = False  # whether the run has an engine now
+        self.dies = False  # whether the engine will be killed at its next event
         self.rival = asyncio.Event()
         """Set when another process takes the run from its present engine."""
         self.overtaken: list[asyncio.Task[Run]] = []
@@ -147,8 +140,7 @@ class ChaosRun(TroubledRun):
         """What the run could have done, and did not, when it was at rest."""
         self.gated_for_good = False
         """Whether too many partitions outside the run were unhealthy then for any step."""
-        self._written_at = (0.0, 0)
-        """The second and the poll number of the last event."""
+        self._written_at = (0.0, 0)  # the second and the poll number of the last event
         self.checks.append(self._something_happens)
 
     def _share(self) -> None:

@@ -245,12 +245,10 @@ class RemovalSandbox(BrokerSandbox):
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reaper = Reaper()
-        self.engines: list[str] = []
-        """The runs for which an engine was started, in order."""
+        self.engines: list[str] = []  # the runs for which an engine was started, in order
         self.meanwhile: Callable[[str], None] = lambda _run: None
         """Called with each run before its engine begins."""
-        self.until_s = 10_000.0
-        """Seconds after which an engine is left, if its run has not ended."""
+        self.until_s = 10_000.0  # seconds after which an engine is left, if its run has not ended
         super().__init__(folder, monkeypatch)
         monkeypatch.setattr("ktui.cli.process.start_engine", self._engine)
         save = RemovalFile.save

@@ -101,8 +101,7 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     not_granted: frozenset[tuple[str, str]] = frozenset()
     """The operations that the principal lacks: "cluster" or a topic, and the operation."""
 
-    canary_refusal: str = ""
-    """Why the topic of a canary cannot be used; empty if it can."""
+    canary_refusal: str = ""  # why the topic of a canary cannot be used; empty if it can
 
     groups: Callable[[], GroupMembership] | None = None
     """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""

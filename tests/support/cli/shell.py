@@ -156,8 +156,7 @@ def ended(process: subprocess.Popen[str]) -> Done:
 
 Replicas = tuple[int, ...]
 
-SPEED = 20.0
-"""The cluster's seconds in one real second."""
+SPEED = 20.0  # the cluster's seconds in one real second
 _COPIED_S = 1_000.0
 
 

@@ -30,8 +30,7 @@ _LOOKING = Purpose("looking which replicas are held back")
 _ASKING = Purpose("asking whether partitions can be added")
 _QUIET_S = 0.8
 _LOOK_S = 0.2
-_HEARTBEATS_S = 5.0
-"""Two heartbeats: by them the controller learns which log dirs are cordoned."""
+_HEARTBEATS_S = 5.0  # two heartbeats: by them the controller learns which log dirs are cordoned
 
 Look = tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Reassignment]]
 

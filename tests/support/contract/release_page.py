@@ -24,8 +24,7 @@ from support.contract.surroundings import Surroundings, built_requests
 from support.reassign_tool import recording as tool
 from support.reassign_tool.recording import Answer as Printed
 
-_KINDS = 8
-"""Kinds that a section shows, the most frequent first."""
+_KINDS = 8  # kinds that a section shows, the most frequent first
 _WIDTH = 150
 _VERSION_OF_TOOL = re.compile(r"kafka-tools-([\d.]+)\.jar")
 _NUMBER = re.compile(r"\d+")
@@ -35,8 +34,7 @@ class Found(NamedTuple):
     """One difference."""
 
     kind: str
-    size: int
-    """How much there is to read: the example of a kind is the smallest of it."""
+    size: int  # how much there is to read: the example of a kind is the smallest of it
     example: tuple[str, ...]
 
 

@@ -32,11 +32,9 @@ class Elect(msgspec.Struct, frozen=True, tag="elect"):
 class AddPartitions(msgspec.Struct, frozen=True, tag="add"):
     """One request for more partitions; without an assignment Kafka places them."""
 
-    count: int
-    """The number of partitions that the topic is to have."""
+    count: int  # the number of partitions that the topic is to have
     assignment: tuple[tuple[int, ...], ...] | None = None
-    validate_only: bool = False
-    """Whether the cluster only says whether it would add them."""
+    validate_only: bool = False  # whether the cluster only says whether it would add them
 
 
 class Release(msgspec.Struct, frozen=True, tag="release"):
@@ -80,8 +78,7 @@ class Sequence(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    replicas: tuple[tuple[int, ...], ...]
-    """The replicas of each partition at the start."""
+    replicas: tuple[tuple[int, ...], ...]  # the replicas of each partition at the start
     held: tuple[int, ...] = ()
     configs: Mapping[str, str] = msgspec.field(default_factory=dict)
     steps: tuple[Step, ...]
@@ -104,23 +101,19 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     """One partition once the cluster was quiet after a step."""
 
     replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    """A set, in order of id."""
+    isr: tuple[int, ...]  # a set, in order of id
     leader: int | None
-    epochs: int = 0
-    """Increase of the leader epoch in this step."""
+    epochs: int = 0  # increase of the leader epoch in this step
     listed: bool = False
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    elr: tuple[int, ...] | None = None
-    """Eligible leader replicas: a set, in order of id."""
+    elr: tuple[int, ...] | None = None  # eligible leader replicas: a set, in order of id
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of one step: an answer per requested partition, and all partitions after it."""
 
-    partitions: tuple[Seen, ...]
-    """All but those that Kafka placed, which it does at random."""
+    partitions: tuple[Seen, ...]  # all but those that Kafka placed, which it does at random
     answers: Mapping[int, Answer] = msgspec.field(default_factory=dict)
     """By partition; that to `AddPartitions` is under -1."""
     placed: tuple[int, ...] = ()

@@ -25,8 +25,7 @@ _CLASS = re.compile(
 )
 _REQUEST = re.compile(r"\b([A-Z][A-Za-z]+)Request\b")
 _VERSION_OF_JAR = re.compile(r"(_2\.\d+)?-\d[\w.]*\.jar$")
-_HELLO = 4
-"""The version of ApiVersions that tells all features (KIP-584)."""
+_HELLO = 4  # the version of ApiVersions that tells all features (KIP-584)
 _TIMEOUT_S = 30.0
 
 
@@ -37,8 +36,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """The files in a controller's log dir after StorageTool has formatted it."""
     apis: Mapping[str, Mapping[str, str]]
     """The versions of each API, as "0-7", of a broker and of the controller."""
-    features: Mapping[str, str]
-    """Each feature's levels, as "7-31, finalized 31"."""
+    features: Mapping[str, str]  # each feature's levels, as "7-31, finalized 31"
     classes: Mapping[str, str]
     """Where each class is that this project names: its jar, or other classes of its name."""
 

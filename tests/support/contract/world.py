@@ -181,8 +181,7 @@ async def settled(world: World, tp: TopicPartition, replicas: tuple[int, ...]) -
     return await until(there, clock=world.clock)
 
 
-SIMULATED = VERSIONS[-1]
-"""The release that is simulated by default."""
+SIMULATED = VERSIONS[-1]  # the release that is simulated by default
 RACKS = "abc"
 MESSAGE_BYTES = 1_000
 

@@ -125,12 +125,10 @@ SCHEDULE = Schedule(
 class Golden(msgspec.Struct, frozen=True):
     """The stored rows of a journal, and the summary of their run."""
 
-    version: str
-    """The version of ktui that wrote the journal."""
+    version: str  # the version of ktui that wrote the journal
     events: list[tuple[int, str, str, str]]
     commands: list[tuple[int, str, str, str, str | None]]
-    summary: dict[str, Any]
-    """The result of `summary` for the run at that time."""
+    summary: dict[str, Any]  # the result of `summary` for the run at that time
 
     def put_into(self, path: Path) -> None:
         """Write the rows into a new journal."""

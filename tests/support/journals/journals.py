@@ -236,12 +236,9 @@ class SeenJournal:
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 GB = 10**9
-BESIDE = 3
-"""Seconds that a step or two take besides copying, because of polls."""
-TWO_AT_ONCE = 4 / 3
-"""How many times as much two copies at once bring a broker as one does."""
-MANY_AT_ONCE = 2.0
-"""The same of very many copies."""
+BESIDE = 3  # seconds that a step or two take besides copying, because of polls
+TWO_AT_ONCE = 4 / 3  # how many times as much two copies at once bring a broker as one does
+MANY_AT_ONCE = 2.0  # the same of very many copies
 
 
 class ScriptedRun:

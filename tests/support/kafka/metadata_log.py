@@ -41,8 +41,7 @@ class PartitionRecord(msgspec.Struct, frozen=True):
     adding: Replicas | None
     removing: Replicas | None
     isr: Replicas | None
-    leader: int | None
-    """In a change, the new leader: its mere presence bumps the leader epoch."""
+    leader: int | None  # in a change, the new leader: its mere presence bumps the leader epoch
     created: bool
     unclean: bool
     """Whether the leader was elected although it was not in sync: it has to recover first."""
@@ -75,8 +74,7 @@ class Alter(msgspec.Struct, frozen=True):
     tp: TopicPartition
     target: Replicas
     adding: Replicas
-    while_moving: bool
-    """Whether the partition was already moving, to another target or back."""
+    while_moving: bool  # whether the partition was already moving, to another target or back
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -169,8 +167,7 @@ def _segments(lab: Lab, controller: Node) -> list[Path]:
     return sorted((lab.log_dirs(controller)[0] / "__cluster_metadata-0").glob("*.log"))
 
 
-_TOPIC, _BROKER = 2, 4
-"""Kafka's numbers for the kinds of config resources."""
+_TOPIC, _BROKER = 2, 4  # Kafka's numbers for the kinds of config resources
 _LISTS = (FOLLOWER_REPLICAS, LEADER_REPLICAS)
 
 Listed = frozenset[str]
@@ -181,8 +178,7 @@ class ListRecord(msgspec.Struct, frozen=True):
 
     offset: int
     key: str
-    listed: Listed
-    """The entries of the list from then on."""
+    listed: Listed  # the entries of the list from then on
 
 
 class ThrottleLog:

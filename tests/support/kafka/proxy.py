@@ -49,22 +49,17 @@ class BrokerProxy:
     def __init__(self, host: str, port: int) -> None:
         self.upstream = (host, port)
         self.port = 0
-        self.seen: Counter[int] = Counter()
-        """Requests that arrived, by API key."""
+        self.seen: Counter[int] = Counter()  # requests that arrived, by API key
         self.witness: Callable[[int, int, bytes], None] = lambda _key, _version, _frame: None
         """Called for each request that arrives, with API key, version and the whole frame."""
         self.lose: set[int] = set()
         """API keys whose requests are forwarded, and whose answers are lost with the connection."""
         self.cut: set[int] = set()
         """API keys whose next request (one each) ends the connection and is not forwarded."""
-        self.garble: set[int] = set()
-        """API keys whose answers arrive unreadable."""
-        self.hanging = False
-        """Whether no answer ever arrives, also on new connections."""
-        self.dead = False
-        """Whether connections are closed as soon as they are made."""
-        self.failure: Exception | None = None
-        """An error in the proxy itself."""
+        self.garble: set[int] = set()  # API keys whose answers arrive unreadable
+        self.hanging = False  # whether no answer ever arrives, also on new connections
+        self.dead = False  # whether connections are closed as soon as they are made
+        self.failure: Exception | None = None  # an error in the proxy itself
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -285,8 +280,7 @@ Replicas = tuple[int, ...]
 class Arrived(NamedTuple):
     """One request as a broker received it."""
 
-    at_s: float
-    """Wall-clock time in seconds, as in the rows of the journal."""
+    at_s: float  # wall-clock time in seconds, as in the rows of the journal
     key: int
     targets: Mapping[TopicPartition, Replicas | None]
     """The targets of an AlterPartitionReassignments; None for a cancel."""

@@ -106,8 +106,7 @@ class CalledOff:
         self.run.through = lambda writer: Tripwire(writer, self)
         self.sent: list[tuple[TopicPartition, Replicas | None]] = []
         """The reassignments sent to the cluster, in order; None for a cancel."""
-        self.sent_before = 0
-        """How many of `sent` were sent before the run was cancelled."""
+        self.sent_before = 0  # how many of `sent` were sent before the run was cancelled
         self.foreseen: dict[TopicPartition, PartitionPreview] = {}
 
     def at(self, request: Request) -> int | None:

@@ -128,8 +128,7 @@ async def described(connection: Connection, topic: str) -> dict[TopicPartition, 
         await reader.aclose()
 
 
-MESSAGE_BYTES = 8192
-"""Bytes of one message that `ktui.kafka.workload.fill` writes."""
+MESSAGE_BYTES = 8192  # bytes of one message that `ktui.kafka.workload.fill` writes
 _LIMIT_S = 20.0
 _SETTLED_S = 20.0
 _UNSET = (None, -1)

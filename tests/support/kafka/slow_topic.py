@@ -97,8 +97,7 @@ def filled_topic(
         delete_topics(connection, [name])
 
 
-BYTES_EACH = 512 * 1024
-"""Bytes per partition: too many for a single fetch."""
+BYTES_EACH = 512 * 1024  # bytes per partition: too many for a single fetch
 
 
 async def slow_down(world: RealWorld, *brokers: int) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-NOWHERE = "127.0.0.1:1"
-"""An address at which nothing listens."""
+NOWHERE = "127.0.0.1:1"  # an address at which nothing listens
 _AT = f"--bootstrap-server {NOWHERE}"
 _ON = "--bootstrap-server {server}"
 _MOVE = "--reassignment-json-file plan.json"

@@ -16,8 +16,7 @@ from ktui.cluster.settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE,
 from ktui.cluster.text import clean
 from support.reassign_tool.recording import HELP, Answer, ClusterState
 
-OWN_WORDS = "<own words>"
-"""Stands for any text, within a line, in an expected answer."""
+OWN_WORDS = "<own words>"  # stands for any text, within a line, in an expected answer
 HINT = "Try 'ktui reassign --help' for help.\n"
 
 _INTRODUCTION = "This tool helps to move topic partitions between replicas.\n"
@@ -64,8 +63,7 @@ class Difference(msgspec.Struct, frozen=True):
     why: str
     applies: Callable[[Sequence[str], Answer], bool]
     """Whether Apache's answer to these words has it."""
-    instead: Callable[[Answer], Answer]
-    """Turns Apache's answer into that of ktui."""
+    instead: Callable[[Answer], Answer]  # turns Apache's answer into that of ktui
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -273,8 +271,7 @@ DIFFERENCES = (
 
 
 Throttles = Mapping[str, Mapping[str, str]]
-Setting = tuple[str, str]
-"""A throttle setting by its resource, such as `broker 1`, and its key."""
+Setting = tuple[str, str]  # a throttle setting by its resource, such as `broker 1`, and its key
 
 _NO_MOVES = "None of the specified partition moves are active."
 

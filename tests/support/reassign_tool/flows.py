@@ -25,8 +25,7 @@ from ktui.cluster.settings import (
 
 SLOW, FAST = "--throttle 1000", "--throttle 1000000000"
 PRINTED_PLAN = "the last plan that the program has printed"
-DATA = 2048
-"""KiB in each partition of a topic that has to move slowly."""
+DATA = 2048  # KiB in each partition of a topic that has to move slowly
 
 _ON = "--bootstrap-server {server}"
 _PLAN = "--reassignment-json-file plan.json"
@@ -43,8 +42,7 @@ class Where(enum.StrEnum):
 
     PLAIN = "plain"
     SECURED = "secured"
-    LOG_DIRS = "log dirs"
-    """Each broker has two log dirs, `{dir:3}` and `{dir:3}-2`."""
+    LOG_DIRS = "log dirs"  # each broker has two log dirs, `{dir:3}` and `{dir:3}-2`
 
 
 class CreateTopic(msgspec.Struct, frozen=True):

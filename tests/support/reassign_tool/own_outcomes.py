@@ -21,8 +21,7 @@ class OwnOutcomes(msgspec.Struct, frozen=True):
     """The steps of a flow in which ktui is not held against Apache's tool, but against itself."""
 
     flow: str
-    steps: Mapping[int, str]
-    """The name of the difference in each of these steps, counted from 1."""
+    steps: Mapping[int, str]  # the name of the difference in each of these steps, counted from 1
     ends: bool = False
     """Whether the flow ends for ktui with the last of these: the rest would never come to rest."""
 

@@ -53,10 +53,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The tool that was recorded."""
 
     schema_version: int = SCHEMA_VERSION
-    jar: str
-    """The file name of the jar that holds the tool, with its version."""
-    help: str
-    """The help text, which the answers have as a sign."""
+    jar: str  # the file name of the jar that holds the tool, with its version
+    help: str  # the help text, which the answers have as a sign
 
 
 class RecordedList(msgspec.Struct, frozen=True, tag="list"):

@@ -44,8 +44,7 @@ class RecordedRun(PlannedRun):
 
     name: str
     recorder: Recorder
-    asked: Mapping[float, Command]
-    """The commands by the second of the run."""
+    asked: Mapping[float, Command]  # the commands by the second of the run
 
     async def to_its_end(self) -> Run:
         asking = [asyncio.create_task(self._ask(*each)) for each in self.asked.items()]

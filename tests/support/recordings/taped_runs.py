@@ -247,8 +247,7 @@ class RecordedRun(ThrottledAndCalledOff):
         self.cluster_id = f"run-{seed:05}"
         self.cluster.spec = msgspec.structs.replace(self.cluster.spec, name=self.cluster_id)
         self.tapes: list[Tape] = []
-        self._mine: Tape | None = None
-        """The tape of the engine."""
+        self._mine: Tape | None = None  # the tape of the engine
 
     def _options(self) -> dict[str, Any]:
         poll_s = self.chosen.choice((3.0, 5.0, 8.0, 15.0))

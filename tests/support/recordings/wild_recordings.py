@@ -49,8 +49,7 @@ from ktui.simulated.clock import FIRST_MOMENT
 from support.recordings.taped_runs import Tape
 
 _BY = FIRST_MOMENT + timedelta(minutes=2)
-_ABOUT_RATES = 0.15
-"""The part of a run's events that is about rates."""
+_ABOUT_RATES = 0.15  # the part of a run's events that is about rates
 
 
 class WildRun:

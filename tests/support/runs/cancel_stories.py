@@ -53,8 +53,7 @@ class CancelRules:
         self._kinds: dict[TopicPartition, CancelKind] = {}
         self._steps: dict[TopicPartition, StepBegun] = {}
         """The last step of each partition that was begun since its cancel."""
-        self.asked_s: dict[TopicPartition, float] = {}
-        """The second of each partition's last cancel."""
+        self.asked_s: dict[TopicPartition, float] = {}  # the second of each partition's last cancel
         self.sent: list[tuple[float, TopicPartition]] = []
         """Each request for a cancelled partition, and the second at which it was sent."""
         run.checks.append(self._written)
@@ -242,10 +241,8 @@ class Moment(NamedTuple):
     """The nth answer to such a request about the partition, or a state of the partition."""
     held: Mapping[int, Replicas] = MappingProxyType({})
     """By partition of its topic, the brokers whose copy of it makes no progress."""
-    partitions: int = 1
-    """P, the limit of partitions at once."""
-    holds_other: bool = False
-    """Whether the partition of the other topic makes no progress either."""
+    partitions: int = 1  # P, the limit of partitions at once
+    holds_other: bool = False  # whether the partition of the other topic makes no progress either
 
 
 def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage

@@ -105,8 +105,7 @@ class PlannedRun:
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.news: Callable[[], Sequence[AnyRunEvent]] = tuple
         """Returns events from beside the run, such as a failure of the command of --on-event."""
-        self.prior: Prior | None = None
-        """Insights from earlier runs."""
+        self.prior: Prior | None = None  # insights from earlier runs
         self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: when_paused
         """Returns when each engine leaves the run before its end."""
 

@@ -21,8 +21,7 @@ from ktui.pacing.steps import after, all_steps
 
 WHOLE = Limits(shape=Shape.WHOLE)
 Brokers = tuple[int, ...]
-Way = list[tuple[Brokers, int | None]]
-"""Each step's target, and the leader that is elected."""
+Way = list[tuple[Brokers, int | None]]  # each step's target, and the leader that is elected
 
 
 def replica_lists(brokers: range, longest: int) -> st.SearchStrategy[Brokers]:

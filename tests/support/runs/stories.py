@@ -175,8 +175,7 @@ class Story(WitnessedRun):
         )
 
 
-Such = Callable[[AnyRunEvent], bool]
-"""Chooses the event after which something is done, at once."""
+Such = Callable[[AnyRunEvent], bool]  # chooses the event after which something is done, at once
 
 
 class EventStory(Story):

@@ -119,8 +119,7 @@ class ThrottleRules:
         """The resources whose last change was not answered, or was refused."""
         self.listed: dict[tuple[str, str], set[str]] = {}
         """Our entries by topic and list, as they arrived."""
-        self.rates_sent: set[str] = set()
-        """The rates that arrived, except those that were put back."""
+        self.rates_sent: set[str] = set()  # the rates that arrived, except those that were put back
         self.bound: set[tuple[TopicPartition, int]] = set()
         """The replicas that were throttled at the arrival of the alter that added them."""
         run.checks.append(self._written)

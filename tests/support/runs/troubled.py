@@ -54,8 +54,7 @@ from support.runs.held_to_rules import Rules
 from support.runs.witnessed import KilledRun
 
 BROKERS = range(1, 8)
-_RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}
-"""The first broker has none."""
+_RACKS = {broker: "ab"[broker % 2] for broker in list(BROKERS)[1:]}  # the first broker has none
 OURS, THEIRS = ("orders", "__transaction_state"), "audit"
 TROUBLED_S = 100.0
 

@@ -99,15 +99,12 @@ class WitnessedRun(PlannedRun):
         self.sending = self.witness.writer()
         self.writer = self.sending
         self.witnessed: list[JournalEntry] = []
-        self.folded = Run("run")
-        """The fold of all entries that were written."""
+        self.folded = Run("run")  # the fold of all entries that were written
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         """Called with new entries before they are folded into the run."""
-        self.engines = 0
-        """The number of engines that have executed the run."""
+        self.engines = 0  # the number of engines that have executed the run
         self.looks = 0
-        self.seen: Observation | None = None
-        """The last poll of an engine."""
+        self.seen: Observation | None = None  # the last poll of an engine
         self.read_cordoned = frozenset[int]()
         """The brokers that the engine has read as cordoned, and not as uncordoned since."""
         self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
@@ -187,8 +184,7 @@ LONGEST_ON_ITS_WAY_S = 60.0
 """The longest time in seconds that a broker keeps a request, from any sender."""
 
 
-DEAD_S = (0.0, 0.3, 2.0, 9.0, 60.0)
-"""How many seconds pass until the next engine."""
+DEAD_S = (0.0, 0.3, 2.0, 9.0, 60.0)  # how many seconds pass until the next engine
 
 
 class Killed(BaseException):

@@ -49,19 +49,15 @@ class Verdicts(msgspec.Struct):
     happened: list[str]
     problems: list[str] = []
     fired: Counter[Fault | Asked] = msgspec.field(default_factory=Counter)
-    moved: int = 0
-    """Steps that added or removed replicas, and reached their target."""
+    moved: int = 0  # steps that added or removed replicas, and reached their target
     states: Counter[State] = msgspec.field(default_factory=Counter)
-    unknown: int = 0
-    """Requests without an answer, including those for settings."""
+    unknown: int = 0  # requests without an answer, including those for settings
     acknowledged: int = 0
-    lost: int = 0
-    """Acknowledged messages that are lost because Kafka elected a replica out of sync."""
+    lost: int = 0  # acknowledged messages that are lost because Kafka elected a replica out of sync
     passed_over: int = 0
     """Messages that are there, but below the offset that the group had before such an election."""
     unclean: int = 0
-    latest_s: float = 0.0
-    """The longest time of a request in seconds, from its intent to its effect."""
+    latest_s: float = 0.0  # the longest time of a request in seconds, from its intent to its effect
     window: list[str] = []
     """Effects of requests whose grounds had changed between their read and their effect."""
     decisions: int = 0

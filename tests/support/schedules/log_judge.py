@@ -93,8 +93,7 @@ class Effect(msgspec.Struct, frozen=True):
     after: Standing
     listed: frozenset[str] = frozenset()
     """The entries of its topic's throttled list, just before the effect."""
-    rates: Mapping[int, str | None] = {}
-    """The rate of each added broker then."""
+    rates: Mapping[int, str | None] = {}  # the rate of each added broker then
 
 
 class Intent(msgspec.Struct):
@@ -315,8 +314,7 @@ class Replayed:
         self.engines = 0
         self.read_cordoned = frozenset[int]()
         """The brokers that the engine has read as cordoned, and not as uncordoned since."""
-        self._read = 0
-        """The number of looks that `read_cordoned` is from."""
+        self._read = 0  # the number of looks that `read_cordoned` is from
         self.gate_shut: str | None = None
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         self.clock = SystemClock()
@@ -327,8 +325,7 @@ class Replayed:
             )
         )
         self.targets: dict[Any, Any] = {}
-        self.unseen = 0
-        """Decisions whose poll was lost with the engine that made it."""
+        self.unseen = 0  # decisions whose poll was lost with the engine that made it
         watched: Any = self
         self.rules = Rules(watched, least)
         self._cancels = CancelRules(watched)

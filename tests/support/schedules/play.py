@@ -48,8 +48,7 @@ from support.schedules.schedule import (
     Topic,
 )
 
-_KNOWN_AFTER_S = 30.0
-"""Seconds after which a request has been answered or given up."""
+_KNOWN_AFTER_S = 30.0  # seconds after which a request has been answered or given up
 
 
 class Held:
@@ -122,19 +121,15 @@ def _connected(play: Play) -> bool:
     return any(answer.verdict is Verdict.ACCEPTED for answer in answers)
 
 
-BOUND_S = 90.0
-"""Seconds after which a run has ended, or reports what it waits for."""
-END_S = 240.0
-"""Seconds after the last repair by which the run has ended."""
+BOUND_S = 90.0  # seconds after which a run has ended, or reports what it waits for
+END_S = 240.0  # seconds after the last repair by which the run has ended
 _BYTES_EACH = 1024 * 1024
 _LARGE = 8192
 _TURN_S = 0.01
 _READ_OUT_S = 30.0
 """Seconds to wait for acknowledged messages at the end; those that Kafka lost never come."""
-_TRAPS_S = 40.0
-"""Seconds to wait for the right moment for a fault."""
-_QUIET_S = 10.0
-"""A run with a journal entry in the last this many seconds is between two steps."""
+_TRAPS_S = 40.0  # seconds to wait for the right moment for a fault
+_QUIET_S = 10.0  # a run with a journal entry in the last this many seconds is between two steps
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -184,8 +179,7 @@ class Play:
         self._began_s = 0.0
         self._journal: Journal | None = None
         self.took_s = 0.0
-        self.holding = False
-        """Whether a broker is suspended while it holds a request."""
+        self.holding = False  # whether a broker is suspended while it holds a request
         self._in_flight: list[tuple[int, list[TopicPartition]]] = []
         """Per kill of a controller, the journal's end and the partitions with open requests."""
 

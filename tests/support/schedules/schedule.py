@@ -12,12 +12,10 @@ from ktui.pacing.limits import Shape
 from support.kafka.acked_messages import Writing
 
 BROKERS = (1, 2, 3)
-PARTITIONS = 4
-"""Partitions of each topic."""
+PARTITIONS = 4  # partitions of each topic
 COUNT = 50
 HOLDER_EVERY, HOLDER_AT = 10, 3
-HELD_S = 90.0
-"""Seconds for which the broker with a request of ours is suspended."""
+HELD_S = 90.0  # seconds for which the broker with a request of ours is suspended
 
 Replicas = tuple[int, ...]
 
@@ -79,8 +77,7 @@ class Event(msgspec.Struct, frozen=True):
     at_s: float
     what: Fault | Asked
     lasts_s: float = 0.0
-    words: tuple[str, ...] = ()
-    """The words of a command after its verb and the run's name."""
+    words: tuple[str, ...] = ()  # the words of a command after its verb and the run's name
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -88,8 +85,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
     number: int
     topics: tuple[Topic, ...]
-    words: tuple[str, ...]
-    """The options of `ktui start`."""
+    words: tuple[str, ...]  # the options of `ktui start`
     events: tuple[Event, ...]
 
     @property

@@ -26,8 +26,7 @@ from support.schedules.nodes import WANTED, Nodes
 from support.schedules.play import Play
 from support.schedules.schedule import COUNT, Asked, Fault, schedule
 
-_KEPT = 3
-"""The topics of this many past schedules are kept, so that late requests find them."""
+_KEPT = 3  # the topics of this many past schedules are kept, so that late requests find them
 
 
 class Soak:

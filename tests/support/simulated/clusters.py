@@ -44,14 +44,11 @@ class Reported:
 
     def __init__(self, reader: ClusterReader) -> None:
         self._reader = reader
-        self.silent: set[int] = set()
-        """The brokers that do not answer."""
+        self.silent: set[int] = set()  # the brokers that do not answer
         self.usable: int | None = None
         """The free bytes that each log dir reports, in place of its own."""
-        self.cordoned = ""
-        """A log dir of each broker that takes no more replicas."""
-        self.unmeasured = False
-        """Whether log dirs do not report their free bytes."""
+        self.cordoned = ""  # a log dir of each broker that takes no more replicas
+        self.unmeasured = False  # whether log dirs do not report their free bytes
 
     async def log_dirs(
         self, broker: int, partitions: Collection[TopicPartition] | None

@@ -164,8 +164,7 @@ def moving(
 
 
 ORDERS = TopicPartition("orders", 0)
-MESSAGES = 10_000
-"""Messages in each partition; a new replica copies 100 of them per second."""
+MESSAGES = 10_000  # messages in each partition; a new replica copies 100 of them per second
 MESSAGE_BYTES = 1_000
 PATIENCE_S = 0.25
 EVERYONE = (1, 2, 3, 4, 5)

@@ -47,8 +47,7 @@ class Altered(NamedTuple):
     before: Registration | None
     result: WriteResult
     after: Registration | None
-    late: bool
-    """Whether the request took effect later than it was sent."""
+    late: bool  # whether the request took effect later than it was sent
 
     @property
     def took_effect(self) -> bool:
@@ -97,8 +96,7 @@ class Witness:
         """Called with each alter and election of ours as it is sent."""
         self.broken: AssertionError | None = None
         """The first failure of a listener: an engine takes what a port raises for no answer."""
-        self.acts = False
-        """Whether the present decisions answer a request of ours."""
+        self.acts = False  # whether the present decisions answer a request of ours
         self._listen()
 
     def _listen(self) -> None:

@@ -123,10 +123,8 @@ def _row(action: Action) -> str:
     return f"| `{action.id}` | {keys} | {action.words} |"
 
 
-MANY = 20
-"""Options that one still reads as one list."""
-AS_KAFKA = "reassign"
-"""Its help is that of Kafka's own tool, in Kafka's order."""
+MANY = 20  # options that one still reads as one list
+AS_KAFKA = "reassign"  # its help is that of Kafka's own tool, in Kafka's order
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

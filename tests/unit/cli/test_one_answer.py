@@ -45,8 +45,7 @@ from support.runs.engine_runs import Replicas, plan_of
 
 MB = 1_000_000
 BROKERS = range(1, 7)
-ALIKE = 1.1
-"""All times are within a tenth of each other."""
+ALIKE = 1.1  # all times are within a tenth of each other
 COUNT = 20
 
 

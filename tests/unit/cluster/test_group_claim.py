@@ -286,8 +286,7 @@ class LaggingGroups:
     def __init__(self, cluster: SimulatedCluster, shown: GroupDescription, reads: float) -> None:
         self._groups = cluster.memberships()
         self._shown = shown
-        self._reads = reads
-        """How many more reads the replicas lag for."""
+        self._reads = reads  # how many more reads the replicas lag for
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._groups, name)

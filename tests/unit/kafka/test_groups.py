@@ -27,8 +27,7 @@ class Brokers:
     timeout_s = 5.0
 
     def __init__(self) -> None:
-        self.coordinators: list[tuple[int, int]] = [(0, 1)]
-        """Error code and broker of each lookup."""
+        self.coordinators: list[tuple[int, int]] = [(0, 1)]  # error code and broker of each lookup
         self.heartbeats: list[int | ClusterError] = [0]
         self.store = 0
         self.offline: dict[int, list[int]] = {}

@@ -20,8 +20,7 @@ from ktui.recording.stored import seal
 from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
-FEW_BYTES = 4 * MIB
-"""The most that is unzipped of a much larger file before it is abandoned."""
+FEW_BYTES = 4 * MIB  # the most that is unzipped of a much larger file before it is abandoned
 
 
 class Counted(Unzipped):

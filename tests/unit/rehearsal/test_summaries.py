@@ -162,8 +162,7 @@ NOT_KNOWN = ("Not known yet: trouble can take up to 1m 30s to show.",)
 ANSWER_AGAIN = "Let broker {} answer again (resume its process, or restart it)"
 FREE_DISK = "Free the disk of broker 4 and start it"
 PUT_BACK = "Set min.insync.replicas back to what it was: orders to 2."
-SLOWLY = ThrottleRates(10_000_000)
-"""A rate at which the copies of the plan take 100 s."""
+SLOWLY = ThrottleRates(10_000_000)  # a rate at which the copies of the plan take 100 s
 
 
 def after(*events: str, throttle: ThrottleRates = SLOWLY, poll_s: float = 1.0) -> Summary:

@@ -206,8 +206,7 @@ def test_the_expected_rate_never_exceeds_the_throttle() -> None:
     assert takes(capacity, 4, throttle="100MB") == pytest.approx(30 * MB)
 
 
-ALONE = 10.0
-"""Bytes a second of a copy by itself."""
+ALONE = 10.0  # bytes a second of a copy by itself
 LATE_S = 1e6
 
 

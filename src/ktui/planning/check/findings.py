@@ -44,8 +44,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Every ongoing reassignment; all are someone else's, since ours has not begun."""
     movers: Mapping[TopicPartition, str] = msgspec.field(default_factory=dict)
     """The run of this state directory that reassigns a partition, where one does."""
-    topics: Collection[str] = ()
-    """Names of the cluster's topics, where known, for suggestions."""
+    topics: Collection[str] = ()  # names of the cluster's topics, where known, for suggestions
     failures: tuple[Failure, ...] = ()
     denied_by_brokers: frozenset[str] = frozenset()
     """Topics of the metadata that the broker which was asked for their settings does not know."""

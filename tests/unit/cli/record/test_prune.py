@@ -272,8 +272,7 @@ def test_an_option_of_record_before_the_verb_is_refused() -> None:
     assert "Put --json after the verb: ktui record prune ... --json" in done.stderr
 
 
-Begin = Callable[[StateDir], str]
-"""Begins to record, and returns the warnings."""
+Begin = Callable[[StateDir], str]  # begins to record, and returns the warnings
 
 
 @pytest.fixture

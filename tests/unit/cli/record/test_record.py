@@ -38,8 +38,7 @@ from support.journals.journals import planned, read, started
 from support.recordings.recordings import Recording, files_in, read_into_lake, seen_in
 from support.simulated.moving_clusters import a_cluster, throttle
 
-COPY_S = 5
-"""Seconds that the move takes."""
+COPY_S = 5  # seconds that the move takes
 
 
 class RecordedCluster:

@@ -168,8 +168,7 @@ def test_a_rollback_does_not_wait_for_another_partition_to_be_cut_with(tmp_path:
 
 TWO = {**MOVED, "orders-1": ((2, 3, 1), (5, 6, 4))}
 POLL_S = 5.0
-NEXT_POLL_S = 0.5
-"""A waiting engine listens five times a second; then it polls and sends."""
+NEXT_POLL_S = 0.5  # a waiting engine listens five times a second; then it polls and sends
 
 
 def back(*names: str) -> CancelMoves:

@@ -72,8 +72,7 @@ class Case(NamedTuple):
 
 EVENTS = {"begun": begun, "altered": altered, "over": step_over}
 CASES = [*starmap(Case, product(CancelKind, OTHER_WAYS, range(3), EVENTS, (1, 2, 3)))]
-SOME_CASES = CASES[::13]
-"""Few enough for each day; the soak has all."""
+SOME_CASES = CASES[::13]  # few enough for each day; the soak has all
 
 
 def _called_off(case: Case, folder: Path) -> None:

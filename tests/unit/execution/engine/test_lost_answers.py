@@ -35,8 +35,7 @@ from support.simulated.moving_clusters import tp
 RF3 = (1, 2, 3)
 TWO = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
 ONE = {"orders-0": (RF3, (4, 2, 3))}
-LATE_S = 40.7
-"""Seen on a cluster whose controller was suspended for a while."""
+LATE_S = 40.7  # seen on a cluster whose controller was suspended for a while
 
 
 def test_a_step_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path) -> None:

@@ -119,8 +119,7 @@ def extremes(kind: Any) -> Iterator[Any]:  # noqa: C901 - a case a type
 
 COMMAND: Any = inspect.type_info(Command)
 KINDS = {kind.tag: kind for kind in COMMAND.types}
-ENDING = {"cancel", "leave"}
-"""After these the run may end, so that each has a run of its own."""
+ENDING = {"cancel", "leave"}  # after these the run may end, so that each has a run of its own
 
 
 def every_field(tag: str) -> list[Any]:

@@ -374,8 +374,7 @@ def test_no_time_is_set_while_another_run_has_a_throttle(tmp_path: Path) -> None
 EACH = 500
 PLACES = 10
 BEFORE, TARGET = (1, 2, 3), (4, 2, 3)
-A_TURN = 8 * PLACES
-"""A turn with ten places never has to examine more than this."""
+A_TURN = 8 * PLACES  # a turn with ten places never has to examine more than this
 
 
 class _LargeRun:

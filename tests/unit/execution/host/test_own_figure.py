@@ -129,8 +129,7 @@ def test_a_prometheus_that_does_not_answer_is_no_figure(prometheus: str) -> None
         ask_prometheus(f"{prometheus}elsewhere", "one")
 
 
-ENDLESS = -1
-"""A byte now and then, for as long as somebody listens."""
+ENDLESS = -1  # a byte now and then, for as long as somebody listens
 
 
 @pytest.fixture

@@ -293,8 +293,7 @@ def test_it_never_goes_below_the_least_rate(
         assert control.window(figure, used) >= FLOOR
 
 
-QUIET = 40.0
-"""What a broker without copies has for a figure."""
+QUIET = 40.0  # what a broker without copies has for a figure
 Sources = Mapping[int, tuple[int, ...]]
 
 
