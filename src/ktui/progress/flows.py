@@ -197,10 +197,47 @@ def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s:
         broker: _flow(broker, before, inward, outward, _throttle(broker, growth, now), now_s)
         for broker in sorted(inward.keys() | outward.keys())
     }
-    history, slot = before.history, int(now_s // SLOT_S)
+    history = _until_stops(before, brokers, inward, outward)
+    slot = int(now_s // SLOT_S)
     kept = history[:-1] if history and history[-1].number >= slot else history
     extended = (*kept, FlowSlot(slot, brokers))[-SLOTS:]
     return Flows(brokers, extended, now_s, counted, inward, outward)
+
+
+def _until_stops(
+    before: Flows,
+    brokers: Mapping[int, BrokerFlow],
+    inward: Mapping[int, FlowMeter],
+    outward: Mapping[int, FlowMeter],
+) -> tuple[FlowSlot, ...]:
+    """Return the history without the flows that it has from after the last bytes came.
+
+    A rate lasts until a pause is too long to be one between two gulps, and a window ends later
+    than what it averages. Once nothing flows, it is known since when.
+    """
+    stops: dict[int, dict[str, float]] = {}
+    for name, was, now in (("in_s", before.inward, inward), ("out_s", before.outward, outward)):
+        for broker, flow in before.brokers.items():
+            if getattr(flow, name) and not getattr(brokers.get(broker, _NOTHING), name):
+                meter = now.get(broker) or was[broker]
+                stops.setdefault(broker, {})[name] = _still_since(meter)
+    if not stops:
+        return before.history
+    return tuple(_stopped(slot, stops) for slot in before.history)
+
+
+def _stopped(slot: FlowSlot, stops: Mapping[int, Mapping[str, float]]) -> FlowSlot:
+    changed = {
+        broker: msgspec.structs.replace(slot.brokers[broker], **dict.fromkeys(names, 0.0))
+        for broker, since_s in stops.items()
+        if broker in slot.brokers
+        and (names := [name for name, at_s in since_s.items() if at_s < slot.number * SLOT_S])
+    }
+    return slot._replace(brokers={**slot.brokers, **changed}) if changed else slot
+
+
+def _still_since(meter: FlowMeter) -> float:
+    return next(at_s for at_s, total in meter.points if total == meter.points[-1][1])
 
 
 def copies_of(state: PartitionState) -> Iterator[int]:

@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.json_text import utc
-from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, Timeline
+from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, StallKind, Timeline
 
 RECENT_SLOT_S = 5.0
 RECENT_SLOTS = 120
@@ -236,6 +236,7 @@ def _lag_json(lane: Lane) -> LagJson:
 MOST_SAMPLES = 480
 MOST_PARTITIONS = 8
 _SECOND = attrgetter("at_s")
+_BEHIND = StallKind.FALLING_BEHIND
 
 
 class RateSample(msgspec.Struct, frozen=True, gc=False):
@@ -262,16 +263,36 @@ class RateMemory:
             samples.pop()  # the newest one stands in for those to come
         in_sync = len(state.isr) if state.described else None
         copied_s = None if timeline.phase.ended else timeline.rate_bytes_s
+        stopped_s = _stopped_since(timeline)
+        if stopped_s is not None:  # an average lasts longer than what it is made of
+            copied_s = 0.0
+            self._stop(stopped_s)
         samples.append(RateSample(now_s, copied_s, timeline.inbound_bytes_s, in_sync))
         if len(samples) > MOST_SAMPLES:
             del samples[1:-1:2]
             self._apart_s = max(1.0, 2.0 * self._apart_s)
+
+    def _stop(self, since_s: float) -> None:
+        for place in range(len(self._samples) - 1, -1, -1):
+            sample = self._samples[place]
+            if sample.at_s <= since_s:
+                break
+            if sample.copied_s:
+                self._samples[place] = msgspec.structs.replace(sample, copied_s=0.0)
 
     def last_before(self, at_s: float, within_s: float) -> RateSample | None:
         """Return the last sample before a moment; None if it is older than `within_s`."""
         place = bisect_left(self._samples, at_s, key=_SECOND) - 1
         found = self._samples[place] if place >= 0 else None
         return None if found is None or at_s - found.at_s > within_s else found
+
+
+def _stopped_since(timeline: Timeline) -> float | None:
+    """Return the second since when no replica copies; None where one does, or might."""
+    stalls = [lane.stall for lane in timeline.catching_up]
+    if not stalls or any(each is None or each.kind is _BEHIND for each in stalls):
+        return None
+    return max(each.since_s for each in stalls if each is not None)
 
 
 class OpenPartitions:

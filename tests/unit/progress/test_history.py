@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import TopicPartition
+from ktui.progress.flows import BrokerFlow, flow_slots
 from ktui.progress.fold import fold
-from ktui.progress.row import HISTORY_SLOTS, RECENT_SLOTS
+from ktui.progress.row import HISTORY_SLOTS, RECENT_SLOTS, RateMemory
 from ktui.progress.summary import Inflow, inflows, totals
 from ktui.progress.timeline import Cause, Lane, Mark, Phase, Progress, Slots, Stall, StallKind
 from support.simulated.moving_clusters import a_cluster, move, throttle, wait
@@ -226,6 +229,47 @@ def test_an_ended_move_no_longer_counts() -> None:
     cluster.do(move("orders-0", 4, 2, 3))
 
     assert inflows(folded(recorder.record(30))) == {}
+
+
+def copied_until(stop: int, seconds: int) -> list[Observation]:
+    """Polls of each second of a copy of 100 kB/s whose broker stops dead."""
+    return [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): 10**6, (T0, 4): 100 * min(n, stop)},
+            starts={T0: 0},
+            sizes={(T0, 1): 10**9, (T0, 4): 10**5 * min(n, stop)},
+        )
+        for n in range(seconds)
+    ]
+
+
+def into_broker_4(flows: Mapping[int, BrokerFlow]) -> float | None:
+    return flows[4].in_s if 4 in flows else None
+
+
+def test_once_a_copy_is_known_to_have_stopped_nothing_is_drawn_as_copied_after_the_stop() -> None:
+    before = folded(copied_until(60, 72)).flows  # as in a pause that a throttle makes
+    assert flow_slots(before, 71, into_broker_4, 3) == [pytest.approx(100_000, rel=0.01)] * 3
+
+    after = folded(copied_until(60, 110)).flows
+    *copied, at_stop = flow_slots(after, 64, into_broker_4, 12)
+    assert copied[1:] == [pytest.approx(100_000, rel=0.01)] * 10
+    assert at_stop == pytest.approx(100_000, rel=0.01)
+    assert flow_slots(after, 109, into_broker_4, 9) == [0.0] * 9
+
+
+def test_the_copied_curve_of_a_partition_ends_where_its_stall_began() -> None:
+    memory, progress = RateMemory(), Progress()
+    for n, poll in enumerate(copied_until(60, 110)):
+        progress = fold(progress, poll)
+        memory.note(progress.timelines[T0], float(n))
+
+    rates = [memory.last_before(second + 0.5, 1.0) for second in range(30, 110)]
+    copied = [None if each is None else each.copied_s for each in rates]
+    assert all(copied[:30])
+    assert not any(copied[31:])
 
 
 ALL_LISTED = {"orders": TopicConfig(follower_throttled_replicas="*")}
