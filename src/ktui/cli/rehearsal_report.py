@@ -218,8 +218,7 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
 _IF_STOPPED = "If you stopped the run on the usual twin after so long, and then rolled it back:"
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
-    figures("DONE", lambda stop: f"{stop.done:,}"),
-    figures("LEFT", lambda stop: f"{stop.left:,}"),
+    figures("AT TARGET", lambda stop: f"{stop.done:,} of {stop.done + stop.left:,}"),
     figures("STILL TO COPY", lambda stop: as_bytes(stop.bytes_left)),
     figures("COPIES LOST", lambda stop: as_bytes(stop.in_flight)),
     figures("ROLLBACK MOVES", lambda stop: f"{stop.back_partitions:,}"),

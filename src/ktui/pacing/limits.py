@@ -240,7 +240,7 @@ NUMBERS: Mapping[str, Limit] = {
     ),
     "cuts-per-minute": Limit(
         letter="K",
-        meaning="steps a minute that raise a leader epoch, as cuts do",
+        meaning="steps a minute that raise a leader epoch, as dropping replicas does",
         default=str(USUAL_CUTS),
         full=FullWords(
             "Its next step raises its leader epoch",

@@ -462,7 +462,7 @@ SITUATIONS = (
     Situation(
         "runs", _opened("r"),
         ("runs 1", "drain-b3", "RUNNING", "10 of 35 done, 5 copying, 20 queued"),
-        helps=("show it", "c roll back"),
+        helps=("show it", "c cancel all"),
     ),
     Situation(
         "help", _opened("question_mark"),

@@ -72,6 +72,7 @@ from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.story import StoryScreen
 from ktui.tui.widgets.bindings import key_text
 from ktui.tui.widgets.fields import FormChoices, HistoryField
+from ktui.tui.widgets.frame import TextScreen
 
 _APPS = (KtuiApp, DemoApp, RehearsalApp, ReplayApp)
 _FIELDS = (LimitInput, FormChoices, AllowanceBox)
@@ -88,9 +89,9 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
     (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
-    (InsightsScreen,),
+    (InsightsScreen, TextScreen),
     (StartScreen, PlanScreen, *_FIELDS),
-    (RehearsalScreen,),
+    (RehearsalScreen, TextScreen),
     (AddScreen, PlanScreen, *_FIELDS),
     (CancelScreen, Dialog),
     (ConfirmScreen, Dialog),
@@ -103,7 +104,7 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (SelectScreen,),
     (HelpScreen, SearchField),
     (StoryScreen,),
-    (ReportScreen,),
+    (ReportScreen, TextScreen),
     (MomentPrompt, Dialog),
 )
 """Each screen, with the widgets on it that have keys."""

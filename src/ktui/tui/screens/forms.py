@@ -44,7 +44,7 @@ _MEANINGS = {
         option: f"{number.meaning}{' (gentle)' if number.gentle_only else ''}"
         for option, number in NUMBERS.items()
     },
-    "shape": "gentle adds first, then cuts once; kip-435 goes in turns; whole: all in one request",
+    "shape": "gentle adds first, then drops once; kip-435 goes in turns; whole: all in one request",
     "mode": "rolling begins a partition as another ends; wave begins P, and waits for all of them",
     "order": "long-first, topic, size-desc, size-asc or plan: which partitions begin first",
     "internal": "first, last or none: when Kafka's own topics, as __consumer_offsets, begin",

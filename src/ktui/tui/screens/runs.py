@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
-from textual import work
+from textual import on, work
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import DataTable, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
@@ -61,7 +61,8 @@ class RunsScreen(TableScreen):
         bind("escape,q", "dismiss", "back", "Go back", key_display="esc"),
         bind("enter", "attach", "show it", "Attach the view to it", key_display="↵"),
         bind("R", "resume", "resume", "Start an engine for it"),
-        bind("c", "roll_back", "roll back", "Attach the view to it, and roll it back"),
+        hidden("R", "refuse", "why not", "Say why no engine can be started for it"),
+        bind("c", "roll_back", "cancel all", "Attach the view to it, and stop it or roll it back"),
     ]
     give_ids("runs", BINDINGS)
 
@@ -105,6 +106,10 @@ class RunsScreen(TableScreen):
             return progress
         return with_least(progress, await asyncio.to_thread(attached.least_left))
 
+    @on(DataTable.RowHighlighted)
+    def _chosen(self) -> None:
+        self.refresh_bindings()
+
     def heading(self) -> Content:
         return panel_title("runs", len(self._runs), Content.styled(self._place, "$dim"))
 
@@ -112,6 +117,7 @@ class RunsScreen(TableScreen):
         wide = self.size.width >= _WITH_BAR
         columns = [each for each in _COLUMNS if wide or each.heading != _BAR.heading]
         self.show_rows(columns, self._runs, self._when_empty)
+        self.refresh_bindings()
 
     @property
     def selected(self) -> RunProgress | None:
@@ -150,15 +156,24 @@ class RunsScreen(TableScreen):
         self._refused = (run.name, why)
         self.draw_panel()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        del parameters
+        run = self.selected if self.is_mounted else None
+        waits = run is not None and run.state in {RunState.RESUMABLE, RunState.SUBMITTED}
+        return waits is (action == "resume") if action in {"resume", "refuse"} else True
+
+    def action_refuse(self) -> None:
+        run = self.selected
+        if run is not None:
+            why = f"Run {run.name} {_NOT_RESUMED.get(run.state, 'is carried on already')}."
+            self._refuse(run, self._problem or why)
+
     def action_resume(self) -> None:
         run = self.selected
         if run is None:
             return
-        problem = self._problem
-        if problem is None and run.state not in {RunState.RESUMABLE, RunState.SUBMITTED}:
-            problem = f"Run {run.name} {_NOT_RESUMED.get(run.state, 'is carried on already')}."
-        if problem is not None:
-            self._refuse(run, problem)
+        if self._problem is not None:
+            self._refuse(run, self._problem)
             return
         app = services(self)
         self.dismiss()
@@ -325,8 +340,9 @@ class ReportScreen(TextScreen[None]):
         return panel_title(self._rehearsal.name, None, Content.styled(words, "$dim"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        del parameters
-        return action != "read" or not self._rehearsal.outcome
+        if action == "read":
+            return not self._rehearsal.outcome
+        return super().check_action(action, parameters)
 
     def action_read(self) -> None:
         self.run_worker(self._show(), group="report", exclusive=True, exit_on_error=False)
@@ -413,10 +429,9 @@ class RehearsalScreen(TextScreen[RehearsalEnd]):
         return panel_title("rehearsal", None, name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        del parameters
-        if action in {"back", "again", "change"}:
-            return not self._goes_on
-        return action != "stop" or self._goes_on
+        if action in {"back", "again", "change", "stop"}:
+            return self._goes_on is (action == "stop")
+        return super().check_action(action, parameters)
 
     @property
     def _goes_on(self) -> bool:

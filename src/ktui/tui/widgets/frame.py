@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
@@ -17,6 +18,7 @@ from textual.widgets import DataTable, Static
 
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import RowColumn, border_title, content, role_style, ruled, titled_rule
+from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import ReportsOwnErrors
@@ -75,16 +77,33 @@ class TextScreen(TitledScreen[ResultT]):
     TextScreen .text { height: auto; }
     """
     AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind(
+            "pagedown", "page", "more",
+            "Scroll down; pgup scrolls up", key_display="pgdn", priority=True,
+        ),
+    ]  # fmt: skip
+    give_ids("text", BINDINGS)
 
     def body(self) -> ComposeResult:
         with VerticalScroll():
             yield Static(classes="text", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        del parameters
+        return action != "page" or (
+            self.is_mounted and self.query_one(VerticalScroll).max_scroll_y > 0
+        )
+
+    def action_page(self) -> None:
+        self.query_one(VerticalScroll).scroll_page_down(animate=False)
 
     def on_mount(self) -> None:
         self.draw_title()
 
     def show_text(self, text: Content | str) -> None:
         self.query_one(".text", Static).update(text)
+        self.call_after_refresh(self.refresh_bindings)  # whether it scrolls is known by then
 
 
 class RowTable(DataTable[Text]):

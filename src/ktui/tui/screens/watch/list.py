@@ -310,6 +310,8 @@ class PartitionList(LineView, can_focus=True):
 
     @property
     def axis(self) -> str:
+        if not self.arrangement.rows:
+            return ""
         layout, context = self.layout_in_force, self._row_context
         window, until_at = Window(context.until_s, layout.cell_s), context.until_at
         last = NOW if context.ended_s is None or until_at is None else figures.as_time(until_at)

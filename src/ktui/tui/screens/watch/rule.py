@@ -140,6 +140,7 @@ class TopicsPrompt(Dialog[frozenset[str] | None]):
         self.dismiss(names or None)
 
 
+_START = "n  start plan\n"
 _OTHER_KEYS = "v  another view\nT  choose topics\nb  brokers\ne  events\n?  all keys"
 
 
@@ -153,6 +154,7 @@ class EmptyState(NamedTuple):
     quiet_s: float | None
     counting: bool  # the last census shows other brokers than those alive now
     interval_s: float
+    starts_plans: bool
     when_quiet: tuple[str, ...]
     when_never_polled: str
 
@@ -206,7 +208,7 @@ def _nothing_moves(empty: EmptyState) -> list[str]:
     return [
         "Nothing is being reassigned.",
         f"{quiet}The controller's list is read every {empty.interval_s:g} s.",
-        *(empty.when_quiet or (_OTHER_KEYS,)),
+        *(empty.when_quiet or (_keys(empty),)),
     ]
 
 
@@ -224,8 +226,12 @@ def _all_well(empty: EmptyState, census: Census | None) -> list[str]:
     return [
         "No partition is under-replicated, under min ISR or offline.",
         f"As at {at}. All {count} of the cluster are checked every 30 s.",
-        _OTHER_KEYS,
+        _keys(empty),
     ]
+
+
+def _keys(empty: EmptyState) -> str:
+    return _START + _OTHER_KEYS if empty.starts_plans else _OTHER_KEYS
 
 
 def _no_topics(empty: EmptyState) -> list[str]:
@@ -252,6 +258,7 @@ class ViewState(msgspec.Struct, frozen=True, kw_only=True):
     ordering: Ordering = Ordering()
     held: bool = False
     filter_text: str = ""
+    cancels: bool = False  # whether rows have been cancelled
     rearranging: bool = False
     frozen_for: str = ""
     marked: int = 0
@@ -270,6 +277,7 @@ class ViewLine(Widget):
 
 
 _CANCELS = "".join(CANCEL_SIGNS[kind].glyph for kind in (CancelKind.STOP, CancelKind.ROLLBACK))
+_CANCELLED = (Piece(_CANCELS, "next-leader"), "cancelled")
 _SIGNS = (
     (Piece("*", "leader", bold=True), "leader"),
     (Piece("+", "moving"), "adding"),
@@ -277,7 +285,6 @@ _SIGNS = (
     (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch"),
     (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
     (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
-    (Piece(_CANCELS, "next-leader"), "cancelled"),
     (Piece(">", "next-leader"), "next leader"),
 )
 """What the list's signs mean, at the right of its rule as far as there is room."""
@@ -293,7 +300,8 @@ def rule_pieces(state: ViewState, width: int) -> list[Piece]:
         trouble = cut_pieces(trouble, min(room, pieces_width(trouble)))
         trouble = [Piece(" "), *trouble, Piece(" ─", "rule")]
     signs: list[Piece] = []
-    for sign, words in () if trouble else _SIGNS:
+    meanings = (_CANCELLED, *_SIGNS) if state.cancels else (*_SIGNS, _CANCELLED)
+    for sign, words in () if trouble else meanings:
         meant = [Piece(" "), sign, Piece(f" {words} ", "dim")]
         if pieces_width([*left, *signs, *meant]) + _LEAST_RULE <= width:
             signs += meant

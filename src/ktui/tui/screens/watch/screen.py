@@ -19,6 +19,7 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.states import Stage
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.poll import Freshness, ended_long_ago, missing_topics, unite
@@ -185,11 +186,17 @@ class WatchScreen(Screen[None]):
             ordering=self.partition_list.ordering,
             held=self.partition_list.holds_places,
             filter_text=self.partition_list.rowfilter.text,
+            cancels=self._has_cancels,
             rearranging=self.partition_list.rearranging,
             marked=len(self.partition_list.marked),
             frozen_for="" if self._frozen is None else frozen,
             failures=() if last is None else last.failures,
         )
+
+    @property
+    def _has_cancels(self) -> bool:
+        run = None if self.attached is None else self.attached.status
+        return run is not None and Stage.CALLED_OFF in run.stages
 
     def _emptiness(self) -> EmptyState:
         quiet, last = self._freshness.quiet_since_s, self._last
@@ -201,6 +208,7 @@ class WatchScreen(Screen[None]):
             quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
             counting=not self._freshness.is_current(None if last is None else last.census),
             interval_s=self.interval_s,
+            starts_plans=services(self).abilities.works("start_plan"),
             when_quiet=self.when_quiet,
             when_never_polled=self.when_never_polled,
         )
