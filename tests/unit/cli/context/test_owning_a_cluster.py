@@ -17,7 +17,7 @@ from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.watch.command import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned, subscription
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
 from ktui.execution import RunRefused
@@ -247,7 +247,7 @@ def test_a_cluster_cancel_is_refused_after_a_takeover_during_its_preview(
     groups, name = cancels.cluster.groups, f"ktui-{cancels.cluster.spec.name}"
 
     def bob_takes_over(_: object) -> str:
-        note = msgspec.json.encode(owner("bob"))
+        note = subscription(msgspec.json.encode(owner("bob")))
         groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
         return ""
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import OwnedByOthers, OwnedHere, SendGuard, Unowned
+from ktui.cluster.ownership import OwnedByOthers, OwnedHere, SendGuard, Unowned, subscription
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.events import (
@@ -66,7 +66,7 @@ class OwnedStory(ThrottledStory):
     def taken_by(self, user: str) -> None:
         """Have another state directory take the cluster over at once."""
         name, note = f"ktui-{self.cluster.spec.name}", msgspec.json.encode(owner(user))
-        self.cluster.groups.join(name, note, 1_800.0, "", self.cluster.now_s)
+        self.cluster.groups.join(name, subscription(note), 1_800.0, "", self.cluster.now_s)
 
     def when_written(self, kind: type[AnyRunEvent], then: Callable[[], object]) -> None:
         """Do something whenever an event of a kind is written into the journal."""
