@@ -147,7 +147,7 @@ async def test_lanes_isr_lag_and_rates_share_one_axis_with_the_peak_of_each_curv
     size: tuple[int, int],
 ) -> None:
     async with hosted(DetailScreen(TP), progress(timeline()), size=size) as view:
-        body = str(view.screen.query_one("#detail-body").render())
+        body = str(view.screen.query_one(".text").render())
         rows = [line_with(body, each) for each in ("*1     ", "in sync", "lag peak 14 M msg")]
         rows += [line_with(body, each) for each in ("copied peak", "begun")]
         assert len({row.index("│") for row in rows}) == 1

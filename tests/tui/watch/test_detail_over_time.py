@@ -212,7 +212,7 @@ async def test_eight_lines_have_the_lanes_that_tell_most_and_count_the_others() 
 async def test_each_of_ten_replicas_has_a_lane_in_a_small_terminal() -> None:
     seen = ten_replicas()
     async with hosted(DetailScreen(TP), seen, size=(80, 24)) as view:
-        body = str(view.screen.query_one("#detail-body").render())
+        body = str(view.screen.query_one(".text").render())
         named = {line.split()[0].strip("*>+-!") for line in body.splitlines() if line.strip()}
         assert {"1", "2", "3", "4", "5", "6", "7", "8", "10", "11"} <= named
         assert "events, newest first" in body

@@ -239,7 +239,7 @@ async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown(tmp_
 async def test_what_no_longer_fits_the_pane_is_wrapped() -> None:
     async with watching(a_cluster(moving=["a-0"]), LARGE) as watch:
         long = [Content("one " * 60), Content("two")]
-        lines = watch.app.screen.query_one("#pane-body", Lines)
+        lines = watch.app.screen.query_one("DetailPane Lines", Lines)
         lines.show(long)
         await watch.pilot.pause()
         assert watch.text.count("one") == 60

@@ -186,10 +186,7 @@ def _severity(event: events.AnyRunEvent) -> EventSeverity:
             | events.Configured()
             | events.SettingsGivenUp()
             | events.SettingChanged()
-        ):
-            return EventSeverity.WARNING
-        case (
-            events.StepOver(reached=False)
+            | events.StepOver(reached=False)
             | events.StepGate(shut=True)
             | events.CancelGate(shut=True)
             | events.Outage(lost=True)

@@ -10,10 +10,9 @@ import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.widget import Widget
-from textual.widgets import Static
 
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
@@ -25,8 +24,8 @@ from ktui.tui.screens.detail.screen import DetailPane
 from ktui.tui.screens.events import EventList
 from ktui.tui.screens.watch.list import PartitionPane
 from ktui.tui.widgets.bindings import bind, give_ids
-from ktui.tui.widgets.frame import panel_rule
-from ktui.tui.widgets.lines import Lines, set_text
+from ktui.tui.widgets.frame import Panel
+from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.services import services
 
 PARTITION, BROKERS, EVENTS, SENT = "partition", "brokers", "events", "sent"
@@ -84,30 +83,29 @@ def panel_heights(
     return heights
 
 
-class EventsPanel(Vertical):
+class EventsPanel(Panel):
     """The newest events."""
 
-    def compose(self) -> ComposeResult:
-        yield Static(id="events-rule", classes="rule", markup=False)
+    DIGIT, TITLE = 3, EVENTS
+
+    def body(self) -> ComposeResult:
         yield EventList(one_line=True)
 
     @on(Resize)
     def draw(self) -> None:
-        corner = "┬" if self.has_class("-beside") else ""
-        rule = panel_rule(self, 3, [Piece(EVENTS, bold=True)], corner=corner)
-        set_text(self.query_one("#events-rule", Static), rule)
+        self.draw_rule(corner="┬" if self.has_class("-beside") else "")
         events = self.query_one(EventList)
         if events.events is not services(self).events:
             events.show(services(self).events)
 
 
-class SentPanel(Vertical):
+class SentPanel(Panel):
     """What the run has sent to Kafka, each request with its answer."""
 
+    DIGIT, TITLE = 4, SENT
     _drawn_from: tuple[SentRequests | None, int, int, bool] | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Static(id="sent-rule", classes="rule", markup=False)
+    def body(self) -> ComposeResult:
         with VerticalScroll():
             yield Lines()
 
@@ -116,8 +114,7 @@ class SentPanel(Vertical):
 
     @on(Resize)
     def draw(self) -> None:
-        rule = panel_rule(self, 4, [Piece(SENT, bold=True)])
-        set_text(self.query_one("#sent-rule", Static), rule)
+        self.draw_rule()
         attached, stale = services(self).attached, services(self).outage is not None
         sent = None if attached is None else attached.sent
         width = self.size.width - 4
@@ -142,7 +139,6 @@ class Panels(PartitionPane):
         & SentPanel Lines { min-height: 100%; }  /* else an anchor moves a few to the bottom */
         & BrokersPanel { width: 1fr; }
         & EventsPanel { width: 1fr; }
-        & .rule { height: 1; }
         & EventList { height: 1fr; padding: 0 0 0 1; }
         & .-beside EventList { border-left: solid $rule; }
         & VerticalScroll { scrollbar-size-vertical: 1; padding: 0 1 0 2; height: 1fr; }

@@ -9,11 +9,10 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen, Screen
-from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
@@ -21,23 +20,37 @@ from ktui.tui.draw.paint import RowColumn, border_title, content, role_style, ru
 from ktui.tui.widgets.bindings import bind, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.services import ReportsOwnErrors
+from ktui.tui.widgets.lines import set_text
+from ktui.tui.widgets.services import ReportsOwnErrors, services
 
 ResultT = TypeVar("ResultT")
 CELL_PADDING = 2  # cells that a table adds around each of its cells
 _LEAST_NAME = 12
 
 
-def panel_rule(panel: Widget, digit: int, title: Sequence[Piece], *, corner: str = "") -> Content:
-    """Draw the rule of a panel under the list: the digit that gives it the keys, and its title.
+class Panel(Vertical):
+    """A panel under the list, below a rule with the digit that gives it the keys, and its title."""
 
-    The title is bright while keys belong to the panel.
-    """
-    has_keys = panel.has_focus_within
-    pieces = [Piece(f"{digit} ", "moving" if has_keys else "dim", bold=has_keys), *title]
-    if has_keys:
-        pieces[1] = pieces[1]._replace(role="moving", underline=True)
-    return content(ruled(pieces, panel.size.width, corner=corner))
+    DEFAULT_CSS = "Panel > .rule { height: 1; }"
+    DIGIT: ClassVar[int]
+    TITLE: ClassVar[str]
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="rule", markup=False)
+        yield from self.body()
+
+    def body(self) -> ComposeResult:
+        raise NotImplementedError
+
+    def draw_rule(self, title: Sequence[Piece] = (), *, corner: str = "") -> None:
+        """Draw the rule; the title is bright while keys belong to the panel."""
+        has_keys = self.has_focus_within
+        digit = Piece(f"{self.DIGIT} ", "moving" if has_keys else "dim", bold=has_keys)
+        first, *others = title or [Piece(self.TITLE, bold=True)]
+        if has_keys:
+            first = first._replace(role="moving", underline=True)
+        rule = content(ruled([digit, first, *others], self.size.width, corner=corner))
+        set_text(self.query_one(".rule", Static), rule)
 
 
 class TitledScreen(Screen[ResultT], ReportsOwnErrors):
@@ -64,19 +77,34 @@ class TitledScreen(Screen[ResultT], ReportsOwnErrors):
     def heading(self) -> Content:
         raise NotImplementedError
 
+    def current(self, words: Content) -> Content:
+        """Draw words without colours while the cluster does not answer."""
+        lost = services(self).outage is not None
+        return Content.styled(words.plain, "$dim") if lost else words
+
     @on(Resize)
     def draw_title(self) -> None:
-        self.query_one(".title", Static).update(titled_rule(self.heading(), self.size.width))
+        rule = titled_rule(self.heading(), self.size.width)
+        set_text(self.query_one(".title", Static), rule)
 
 
-class TextScreen(TitledScreen[ResultT]):
-    """Shows a text that scrolls."""
+class BodyScreen(TitledScreen[ResultT]):
+    """Has one body of text, which scrolls."""
 
     DEFAULT_CSS = """
-    TextScreen > VerticalScroll { padding: 1 2; }
-    TextScreen .text { height: auto; }
+    BodyScreen > VerticalScroll { padding: 1 2; }
+    BodyScreen .text { height: auto; }
     """
     AUTO_FOCUS = "VerticalScroll"
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(classes="text", markup=False)
+
+
+class TextScreen(BodyScreen[ResultT]):
+    """Shows a text, with a key for the rest of it where it does not fit."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         bind(
             "pagedown", "page", "more",
@@ -84,10 +112,6 @@ class TextScreen(TitledScreen[ResultT]):
         ),
     ]  # fmt: skip
     give_ids("text", BINDINGS)
-
-    def body(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(classes="text", markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters

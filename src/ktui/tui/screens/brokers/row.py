@@ -9,9 +9,7 @@ from functools import cache
 import msgspec
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.events import Resize
-from textual.widgets import Static
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, all_cordoned
 from ktui.cluster.errors import Failure
@@ -24,8 +22,8 @@ from ktui.tui.draw.bars import area_chart, rate_gauge
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import RowColumn, content, table_lines
 from ktui.tui.run_view.rows import RunRows, ToMove
-from ktui.tui.widgets.frame import panel_rule
-from ktui.tui.widgets.lines import Lines, set_text
+from ktui.tui.widgets.frame import Panel
+from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.services import Services, services
 
 CORDON_SIGN = "⊘"
@@ -442,11 +440,12 @@ def _least_to_say(view: BrokerView) -> tuple[bool, bool, float, float, int]:
     return view.alive, not load.adding, *rates, view.id
 
 
-class BrokersPanel(Vertical, can_focus=True):
+class BrokersPanel(Panel, can_focus=True):
     """The brokers with what flows into and out of each."""
 
-    def compose(self) -> ComposeResult:
-        yield Static(id="brokers-rule", classes="rule", markup=False)
+    DIGIT, TITLE = 2, "brokers"
+
+    def body(self) -> ComposeResult:
         yield Lines()
 
     @on(Resize)
@@ -456,6 +455,5 @@ class BrokersPanel(Vertical, can_focus=True):
         lines = broker_lines(views.values(), width, self.size.height - 1) if views else []
         stale = app.outage is not None
         drawn = [content(faded(line) if stale else line) for line in lines]
-        rule = panel_rule(self, 2, [Piece("brokers", bold=True)])
-        set_text(self.query_one("#brokers-rule", Static), rule)
+        self.draw_rule()
         self.query_one(Lines).show(drawn)

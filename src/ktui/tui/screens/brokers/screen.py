@@ -307,7 +307,7 @@ class BrokersScreen(TableScreen):
         if not view.load.adding:  # who fills a broker does not ask for the way out of it
             lines.append(Content.styled(way_out(view.id), "$dim"))
         title = panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
-        return self._current(title), self._current(Content("\n").join(lines))
+        return self.current(title), self.current(Content("\n").join(lines))
 
     @property
     def _panel_room(self) -> int:
@@ -324,15 +324,12 @@ class BrokersScreen(TableScreen):
             return []
         return broker_objective(throttled.rates.objective, throttled.held_at, broker)
 
-    def _current(self, words: Content) -> Content:
-        return words if services(self).outage is None else Content.styled(words.plain, "$dim")
-
     def heading(self) -> Content:
         last = self._last
         if last is None:
-            return self._current(panel_title("brokers"))
+            return self.current(panel_title("brokers"))
         counted = Content.styled(_counted(last), "$dim")
-        return self._current(panel_title("brokers", len(self._views), counted))
+        return self.current(panel_title("brokers", len(self._views), counted))
 
 
 def _counted(observation: Observation) -> str:

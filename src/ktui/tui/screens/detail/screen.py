@@ -14,7 +14,6 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
@@ -24,19 +23,18 @@ from ktui.execution.run.track import find_goal
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
-from ktui.tui.draw.paint import content, titled_rule
+from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import steps_to_come
 from ktui.tui.screens.detail.axis import RunDetail, Subject, what_a_step_does
 from ktui.tui.screens.detail.body import Keys, compact_body, full_body
 from ktui.tui.screens.detail.lanes import Drawing
 from ktui.tui.screens.questions import choose_copy
-from ktui.tui.screens.watch.list import ZOOMS, PartitionPane
+from ktui.tui.screens.watch.list import ZOOMS
 from ktui.tui.screens.watch.state import state_cell
 from ktui.tui.screens.watch.words import RowContext, build_row_context, run_waits
 from ktui.tui.widgets.bindings import COPY_BINDING, bind, give_ids, hidden
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.frame import panel_rule
+from ktui.tui.widgets.frame import BodyScreen, Panel
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.lines import Lines, set_text
 from ktui.tui.widgets.services import Services, services
@@ -224,32 +222,26 @@ def _target(subject: Subject) -> str:
     return f"target {' '.join(map(str, subject.timeline.target))}"
 
 
-def as_current(words: Content, *, stale: bool) -> Content:
-    """Draw text without colours where it is no longer current."""
-    return Content.styled(words.plain, "$dim") if stale else words
-
-
-class DetailPane(PartitionPane):
+class DetailPane(Panel):
     """Shows the partition that it is given; draws and asks for nothing while it is hidden."""
 
     DEFAULT_CSS = """
     DetailPane {
         background: $background;
-        & > #pane-title { height: 1; }
         & > VerticalScroll {
             padding: 0 1 0 2; scrollbar-size-vertical: 1;
         }
     }
     """
+    DIGIT, TITLE = 1, "partition"
 
     def __init__(self) -> None:
         super().__init__()
         self._detail: PartitionDetail | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Lines(id="pane-title")
+    def body(self) -> ComposeResult:
         with VerticalScroll():
-            yield Lines(id="pane-body")
+            yield Lines()
 
     @property
     def interest(self) -> Interest:
@@ -278,25 +270,15 @@ class DetailPane(PartitionPane):
             title = [name._replace(text=partition_text(tp, whole)), *state]
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height, compact=True)
-        rule = panel_rule(self, 1, (faded(title) if stale else title) or [Piece("partition")])
-        self.query_one("#pane-title", Lines).show([rule])
-        body = [as_current(line, stale=stale) for line in lines]
-        self.query_one("#pane-body", Lines).show(body)
+        self.draw_rule((faded(title) if stale else title) or [Piece(self.TITLE)])
+        grey = [Content.styled(line.plain, "$dim") for line in lines] if stale else lines
+        self.query_one(Lines).show(grey)
 
 
-class DetailScreen(Screen[None]):
+class DetailScreen(BodyScreen[None]):
     """Shows one partition; [ and ] walk through the app's list."""
 
-    CSS = """
-    DetailScreen {
-        background: $background;
-        & > #detail-title { height: 1; }
-        & > VerticalScroll {
-            padding: 0 1 0 2; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
-        }
-    }
-    """
-    AUTO_FOCUS = "VerticalScroll"
+    CSS = "DetailScreen > VerticalScroll { padding: 0 1 0 2; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape,q", "back", "back", "Go back to now, then to the list", key_display="esc"),
         bind(
@@ -342,12 +324,8 @@ class DetailScreen(Screen[None]):
     def interest(self) -> Interest:
         return self._detail.interest
 
-    def compose(self) -> ComposeResult:
-        yield StatusHeader()
-        yield Static(id="detail-title", markup=False)
-        with VerticalScroll():
-            yield Static(id="detail-body", markup=False)
-        yield FooterKeys()
+    def heading(self) -> Content:
+        return self.current(content(self._detail.title()))
 
     def on_mount(self) -> None:
         self._draw()
@@ -395,7 +373,7 @@ class DetailScreen(Screen[None]):
         self._draw()
 
     def on_click(self, event: Click) -> None:
-        body = self.query_one("#detail-body").region
+        body = self.query_one(".text").region
         if body.contains(event.screen_x, event.screen_y):
             self._detail.point_at(event.screen_x - body.x)
             self._draw()
@@ -411,10 +389,6 @@ class DetailScreen(Screen[None]):
 
     @on(Resize)
     def _draw(self) -> None:
-        stale = services(self).outage is not None
-        title = content(self._detail.title())
+        self.draw_title()
         lines = self._detail.body(self.size.width - 4, self.size.height - 3)
-        rule = titled_rule(as_current(title, stale=stale), self.size.width)
-        set_text(self.query_one("#detail-title", Static), rule)
-        body = as_current(Content("\n").join(lines), stale=stale)
-        set_text(self.query_one("#detail-body", Static), body)
+        set_text(self.query_one(".text", Static), self.current(Content("\n").join(lines)))
