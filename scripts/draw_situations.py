@@ -11,7 +11,6 @@ import asyncio
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from support.views.screens import resize
@@ -26,14 +25,13 @@ SPACING = "0.159px"
 
 async def draw(situation: Situation, folder: Path) -> None:
     """Draw a situation in each size."""
-    with tempfile.TemporaryDirectory() as work:
-        async with situation.enter(Path(work)) as pilot:
-            for size in SIZES:
-                await resize(pilot, size)
-                path = folder / f"{situation.name}-{size[0]}x{size[1]}.svg"
-                path.write_text(_drawn(pilot.app.export_screenshot(simplify=True)), "utf-8")
-                _as_png(path)
-                print(path)  # noqa: T201 - what the command answers
+    async with situation.enter() as pilot:
+        for size in SIZES:
+            await resize(pilot, size)
+            path = folder / f"{situation.name}-{size[0]}x{size[1]}.svg"
+            path.write_text(_drawn(pilot.app.export_screenshot(simplify=True)), "utf-8")
+            _as_png(path)
+            print(path)  # noqa: T201 - what the command answers
 
 
 def _drawn(svg: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from ktui.tui.draw.cells import BARS, BATCH_BEGUN, CANCEL_SIGNS, COPYING, DROPPE
 from ktui.tui.screens.watch.columns import TIMELINE
 from ktui.tui.screens.watch.list import PartitionList, PartitionPane
 from support.views.screens import resize, screen_text
-from support.views.situations import SITUATIONS, Situation, hundred_thousand
+from support.views.situations import SITUATIONS, Situation, hundred_thousand, situation_of
 
 SIZES = ((80, 24), (120, 40), (200, 60))
 DRAWN = {
@@ -37,9 +36,9 @@ def as_tested(situation: Situation) -> Situation:
     "situation", [as_tested(each) for each in SITUATIONS], ids=[each.name for each in SITUATIONS]
 )
 async def test_a_situation_is_understood_at_first_sight_in_a_terminal_of_every_size(
-    situation: Situation, tmp_path: Path
+    situation: Situation,
 ) -> None:
-    async with situation.enter(tmp_path) as pilot:
+    async with situation.enter() as pilot:
         for size in SIZES:
             await resize(pilot, size)
             text = screen_text(pilot.app)
@@ -49,11 +48,8 @@ async def test_a_situation_is_understood_at_first_sight_in_a_terminal_of_every_s
 
 
 @pytest.mark.parametrize("name", ["drain", "dead-target", "throttle-too-low"])
-async def test_every_row_has_its_whole_timeline_whatever_else_it_says(
-    name: str, tmp_path: Path
-) -> None:
-    situation = next(each for each in SITUATIONS if each.name == name)
-    async with situation.enter(tmp_path) as pilot:
+async def test_every_row_has_its_whole_timeline_whatever_else_it_says(name: str) -> None:
+    async with situation_of(name).enter() as pilot:
         for (width, height), least in zip(SIZES, (24, 40, 70), strict=True):
             await resize(pilot, (width, height))
             rows = pilot.app.screen.query_one(PartitionList)
@@ -67,9 +63,8 @@ async def test_every_row_has_its_whole_timeline_whatever_else_it_says(
             assert max(len(timeline.lstrip()) for timeline in timelines) >= cells * 3 // 4
 
 
-async def test_a_large_terminal_is_not_left_black_while_a_run_goes_on(tmp_path: Path) -> None:
-    situation = next(each for each in SITUATIONS if each.name == "drain")
-    async with situation.enter(tmp_path) as pilot:
+async def test_a_large_terminal_is_not_left_black_while_a_run_goes_on() -> None:
+    async with situation_of("drain").enter() as pilot:
         await resize(pilot, SIZES[-1])
         lines = screen_text(pilot.app).splitlines()
         assert sum(not line.strip() for line in lines) <= 10

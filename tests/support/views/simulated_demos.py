@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -15,6 +15,7 @@ from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.scenario.library import load_scenario
 from ktui.tui.app.demo import DemoApp
 from support.views.screens import screen_text
+from support.views.watching import scratch
 
 STORY = """
 title: A small story
@@ -56,26 +57,27 @@ class Demo:
 
 @asynccontextmanager
 async def a_demo(
-    folder: Path,
     story: str = STORY,
     size: tuple[int, int] = (120, 30),
     record: Path | None = None,
     *,
     tour: bool = False,
+    folder: Path | None = None,
 ) -> AsyncIterator[Demo]:
-    path = folder / "story.yaml"
-    path.write_text(story, encoding="utf-8")
-    real = VirtualClock()
-    clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
-    recorder = None if record is None else recorder_of(record, "story", clock)
-    async with (
-        demo_app(
-            Playing(load_scenario(path), "story", pictures=folder, tour=tour), clock, recorder
-        ) as app,
-        app.run_test(size=size, notifications=True) as pilot,
-    ):
-        await pilot.pause()
-        yield Demo(app, clock, real, pilot)
+    with ExitStack() as stack:
+        place = folder or Path(stack.enter_context(scratch()))
+        path = place / "story.yaml"
+        path.write_text(story, encoding="utf-8")
+        real = VirtualClock()
+        clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
+        recorder = None if record is None else recorder_of(record, "story", clock)
+        playing = Playing(load_scenario(path), "story", pictures=place, tour=tour)
+        async with (
+            demo_app(playing, clock, recorder) as app,
+            app.run_test(size=size, notifications=True) as pilot,
+        ):
+            await pilot.pause()
+            yield Demo(app, clock, real, pilot)
 
 
 CAPTIONED = f"""{STORY}

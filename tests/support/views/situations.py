@@ -33,6 +33,7 @@ from support.views.watching import (
     go_to,
     read,
     report,
+    scratch,
     settled,
     watching,
     watching_runs,
@@ -46,7 +47,7 @@ _TOPICS = {"orders": (12, 2.0), "payments": (6, 0.6), "clicks": (24, 1.2), "audi
 """Partitions, and gigabytes of each, by topic."""
 _RINGS = ((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2))
 
-Enter = Callable[[Path], AbstractAsyncContextManager[Pilot[None]]]
+Enter = Callable[[], AbstractAsyncContextManager[Pilot[None]]]
 
 
 class Situation(NamedTuple):
@@ -102,12 +103,10 @@ def drain(*topics: str) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 @asynccontextmanager
-async def draining(
-    folder: Path, seconds: float, *, throttle: str = "40MB/s"
-) -> AsyncIterator[RunWatched]:
+async def draining(seconds: float, *, throttle: str = "40MB/s") -> AsyncIterator[RunWatched]:
     """Drain broker 3 for some seconds, in a view attached to the run."""
     cluster = production()
-    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+    async with watching_runs(cluster, size=LARGE, poll_s=_POLL_S) as watch:
         limits = Limits(replicas=1, partitions=5, per_broker=4)
         wanted = a_new_run(drain(), limits, "drain-b3", throttle)
         run = await watch.engines.start(wanted)
@@ -126,15 +125,15 @@ async def _rest(watch: Watching) -> None:
 
 
 @asynccontextmanager
-async def _drain(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 160) as watch:
+async def _drain() -> AsyncIterator[Pilot[None]]:
+    async with draining(160) as watch:
         await _rest(watch)
         yield watch.pilot
 
 
 @asynccontextmanager
-async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 100) as watch:
+async def _dead_target() -> AsyncIterator[Pilot[None]]:
+    async with draining(100) as watch:
         await watch.do(layout.Kill(SPARE))
         await watch.pass_time(90)
         await _rest(watch)
@@ -142,14 +141,14 @@ async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _throttle_too_low(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 150, throttle="1MB/s") as watch:
+async def _throttle_too_low() -> AsyncIterator[Pilot[None]]:
+    async with draining(150, throttle="1MB/s") as watch:
         await _rest(watch)
         yield watch.pilot
 
 
 @asynccontextmanager
-async def hundred_thousand(_: Path, partitions: int = 100_000) -> AsyncIterator[Pilot[None]]:
+async def hundred_thousand(partitions: int = 100_000) -> AsyncIterator[Pilot[None]]:
     """Let somebody move very many partitions, while one of the targets is down."""
     cluster = _wide(partitions)
     async with watching(cluster, LARGE, poll_s=_SELDOM_S) as watch:
@@ -185,8 +184,8 @@ def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
     """
 
     @asynccontextmanager
-    async def enter(folder: Path) -> AsyncIterator[Pilot[None]]:
-        async with draining(folder, seconds) as watch:
+    async def enter() -> AsyncIterator[Pilot[None]]:
+        async with draining(seconds) as watch:
             if dead:
                 await watch.do(layout.Kill(SPARE))
                 await watch.pass_time(90)
@@ -200,8 +199,8 @@ def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
 
 
 @asynccontextmanager
-async def _engine_killed(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 160) as watch:
+async def _engine_killed() -> AsyncIterator[Pilot[None]]:
+    async with draining(160) as watch:
         await watch.engines.aclose()
         await watch.pass_time(20)
         await _rest(watch)
@@ -209,9 +208,9 @@ async def _engine_killed(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _ended_and_foreign_stall(folder: Path) -> AsyncIterator[Pilot[None]]:
+async def _ended_and_foreign_stall() -> AsyncIterator[Pilot[None]]:
     cluster = production()
-    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+    async with watching_runs(cluster, size=LARGE, poll_s=_POLL_S) as watch:
         wanted = a_new_run(drain("audit"), Limits(replicas=1, partitions=5), "night")
         run = await watch.engines.start(wanted)
         watch.app.call_later(watch.app.attach_to, run)
@@ -225,8 +224,8 @@ async def _ended_and_foreign_stall(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _cluster_gone(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 160) as watch:
+async def _cluster_gone() -> AsyncIterator[Pilot[None]]:
+    async with draining(160) as watch:
         await watch.lose()
         await watch.pass_time(41)
         await _rest(watch)
@@ -234,8 +233,8 @@ async def _cluster_gone(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _rollback_of_everything(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with draining(folder, 200) as watch:
+async def _rollback_of_everything() -> AsyncIterator[Pilot[None]]:
+    async with draining(200) as watch:
         await watch.press("c", "up", "right")  # the whole run, rolled back
         await watch.see()
         await _rest(watch)
@@ -248,9 +247,9 @@ async def _rollback_of_everything(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _two_runs(folder: Path) -> AsyncIterator[Pilot[None]]:
+async def _two_runs() -> AsyncIterator[Pilot[None]]:
     cluster = production()
-    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+    async with watching_runs(cluster, size=LARGE, poll_s=_POLL_S) as watch:
         limits = Limits(replicas=1, partitions=3)
         run = await watch.engines.start(a_new_run(drain("orders"), limits, "drain-orders"))
         beside = a_new_run(drain("clicks"), limits, "drain-clicks")
@@ -264,12 +263,10 @@ async def _two_runs(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _plan_read(
-    folder: Path, *, dead: bool = False, factor: int = 3
-) -> AsyncIterator[RunWatched]:
+async def _plan_read(*, dead: bool = False, factor: int = 3) -> AsyncIterator[RunWatched]:
     """Read a plan that drains the orders, one to so many replicas; its target may be down."""
     cluster = production()
-    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+    async with watching_runs(cluster, size=LARGE, poll_s=_POLL_S) as watch:
         watch.engines.rehearser = ClusterRehearser(
             "prod-eu", Twins(cluster), measure_s=0, clock=cluster.clock
         )
@@ -278,7 +275,7 @@ async def _plan_read(
             await watch.pass_time(20)
         targets = drain("orders")
         targets[TopicPartition("orders", 0)] = (1, 2, SPARE)[:factor]
-        path = a_plan_file(folder, plan_of(targets), "drain-b3.json")
+        path = a_plan_file(watch.state_dir.path.parent, plan_of(targets), "drain-b3.json")
         await watch.press("n")
         await read(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
@@ -287,8 +284,8 @@ async def _plan_read(
 
 
 @asynccontextmanager
-async def _plan_check(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _plan_read(folder, dead=True, factor=2) as watch:
+async def _plan_check() -> AsyncIterator[Pilot[None]]:
+    async with _plan_read(dead=True, factor=2) as watch:
         await go_to(watch, "check")
         await settled(watch)
         await _rest(watch)
@@ -296,8 +293,8 @@ async def _plan_check(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _plan_limits(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _plan_read(folder) as watch:
+async def _plan_limits() -> AsyncIterator[Pilot[None]]:
+    async with _plan_read() as watch:
         await go_to(watch, "limits")
         await settled(watch)
         await _rest(watch)
@@ -305,8 +302,8 @@ async def _plan_limits(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _rehearsal(folder: Path) -> AsyncIterator[Pilot[None]]:
-    async with _plan_read(folder) as watch:
+async def _rehearsal() -> AsyncIterator[Pilot[None]]:
+    async with _plan_read() as watch:
         await watch.press("ctrl+y")
         await watch.say("at target")
         await _rest(watch)
@@ -314,7 +311,7 @@ async def _rehearsal(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
+async def _denied() -> AsyncIterator[Pilot[None]]:
     cluster = production()
     for call in ("log_dirs", "topic_configs", "broker_configs"):
         cluster.do(layout.Deny(call))
@@ -327,19 +324,21 @@ async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _replay(folder: Path) -> AsyncIterator[Pilot[None]]:
+async def _replay() -> AsyncIterator[Pilot[None]]:
     cluster = production()
     course = Course({60.0: [layout.Kill(SPARE)], 130.0: [layout.Start(SPARE)]}, 240.0, 1.0, 10.0)
     limits = Limits(replicas=1, partitions=5, per_broker=4)
     wanted = a_new_run(drain(), limits, "drain-b3", "40MB/s")
-    run = await record_run(StateDir(folder / "state"), cluster, wanted, course)
-    async with replaying(run.recording, LARGE, at_s=110, name="drain-b3", speed=10.0) as replay:
-        await replay.press("p")
-        await replay.surveyed()
-        await replay.until_told("run drain-b3")
-        replay.app.clear_notifications()
-        await replay.pilot.pause()
-        yield replay.pilot
+    with scratch() as folder:
+        run = await record_run(StateDir(Path(folder) / "state"), cluster, wanted, course)
+        tape, name = run.recording, "drain-b3"
+        async with replaying(tape, LARGE, at_s=110, name=name, speed=10.0) as replay:
+            await replay.press("p")
+            await replay.surveyed()
+            await replay.until_told("run drain-b3")
+            replay.app.clear_notifications()
+            await replay.pilot.pause()
+            yield replay.pilot
 
 
 SITUATIONS = (
@@ -500,6 +499,10 @@ SITUATIONS = (
         helps=("esc back", "other limits"),
     ),
 )  # fmt: skip
+
+
+def situation_of(name: str) -> Situation:
+    return next(each for each in SITUATIONS if each.name == name)
 
 
 LONG_S = 600.0

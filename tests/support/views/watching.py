@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from textual.pilot import Pilot
@@ -306,50 +308,56 @@ class RunWatched(Watching):
         await self.until(lambda: words in self.text)
 
 
+def scratch() -> TemporaryDirectory[str]:
+    """Make a folder, in memory where tests have theirs."""
+    return TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+
+
 @asynccontextmanager
 async def watching_runs(
     cluster: SimulatedCluster,
-    folder: Path,
     *,
+    folder: Path | None = None,
     size: tuple[int, int] = MIDDLE,
     write: bool = True,
     **how: Any,
 ) -> AsyncIterator[RunWatched]:
-    """Run the app beside a state directory, and wait for the first poll."""
-    state_dir = StateDir(folder / "state")
-    engines = SimulatedEngines(cluster, state_dir)
-    looks = Looks(cluster)
-    app = an_app(
-        cluster,
-        looks,
-        read_only=not write,
-        state_dir=state_dir,
-        engines=engines,
-        brokers=engines.brokers,
-        verbs=ShellVerbs(),
-        **how,
-    )
-    async with app.run_test(size=size, notifications=True) as pilot:
-        watch = RunWatched(app, looks, cluster, pilot)
-        watch.engines, watch.state_dir = engines, state_dir
-        watch.run = state_dir.run(NAME)
-        await watch.begin()
-        yield watch
-    await engines.aclose()
-    await looks.aclose()
+    """Run the app beside a state directory, in a folder or of its own; wait for the first poll."""
+    with ExitStack() as stack:
+        place = folder or Path(stack.enter_context(scratch()))
+        state_dir = StateDir(place / "state")
+        engines = SimulatedEngines(cluster, state_dir)
+        looks = Looks(cluster)
+        app = an_app(
+            cluster,
+            looks,
+            read_only=not write,
+            state_dir=state_dir,
+            engines=engines,
+            brokers=engines.brokers,
+            verbs=ShellVerbs(),
+            **how,
+        )
+        async with app.run_test(size=size, notifications=True) as pilot:
+            watch = RunWatched(app, looks, cluster, pilot)
+            watch.engines, watch.state_dir = engines, state_dir
+            watch.run = state_dir.run(NAME)
+            await watch.begin()
+            yield watch
+        await engines.aclose()
+        await looks.aclose()
 
 
 @asynccontextmanager
 async def watching_run(
     cluster: SimulatedCluster,
-    folder: Path,
     targets: Mapping[TopicPartition, tuple[int, ...]],
     limits: Limits = ONE_BY_ONE,
     throttle: str = "none",
     **how: Any,
 ) -> AsyncIterator[RunWatched]:
     """Start a run, and watch it in the app that is attached to it."""
-    async with watching_runs(cluster, folder, **how) as watch:
+    async with watching_runs(cluster, **how) as watch:
         run = await watch.engines.start(a_new_run(targets, limits, throttle=throttle))
         watch.app.call_later(watch.app.attach_to, run)
         await watch.until(lambda: watch.app.attached is not None)

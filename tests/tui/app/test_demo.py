@@ -33,8 +33,8 @@ def shown(demo: Demo) -> str:
     return "" if demo.app.notification is None else demo.app.notification.words
 
 
-async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, size=(80, 24)) as demo:
+async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done() -> None:
+    async with a_demo(size=(80, 24)) as demo:
         # the header says that it is simulated, and how fast time runs, on every screen
         await demo.until(lambda: "orders-0" in demo.text)
         assert "SIMULATED x10" in demo.text.split("\n")[0]
@@ -58,9 +58,9 @@ async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_p
         assert ".  the next story" in demo.text
 
 
-async def test_moves_are_seen_in_the_first_second_with_bars_that_differ(tmp_path: Path) -> None:
+async def test_moves_are_seen_in_the_first_second_with_bars_that_differ() -> None:
     story = shipped_path("drain-a-broker").read_text(encoding="utf-8")
-    async with a_demo(tmp_path, story, size=(80, 24)) as demo:
+    async with a_demo(story, size=(80, 24)) as demo:
         await demo.until(lambda: "in flight" in demo.text or "step 1/2" in demo.text)
         assert demo.real.monotonic() <= 1.0
         moving = [line for line in demo.text.split("\n") if "step 1/2" in line]
@@ -71,10 +71,8 @@ async def test_moves_are_seen_in_the_first_second_with_bars_that_differ(tmp_path
         assert "Broker 3 is to leave the cluster." in demo.text
 
 
-async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed(
-    tmp_path: Path,
-) -> None:
-    async with a_demo(tmp_path, PACED) as demo:
+async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed() -> None:
+    async with a_demo(PACED) as demo:
         await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
         assert "R 1 replica  P 1 partition" in demo.text
         assert "1 copying  2 queued" in demo.text
@@ -103,7 +101,7 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
 async def test_a_recorded_story_has_each_step_before_the_poll_that_shows_it(
     tmp_path: Path,
 ) -> None:
-    async with a_demo(tmp_path, PACED, record=tmp_path / "recorded") as demo:
+    async with a_demo(PACED, record=tmp_path / "recorded") as demo:
         await demo.until(lambda: "REC" in demo.text.split("\n")[0])
         await demo.until(lambda: "ENDED" in demo.text)
 
@@ -123,7 +121,7 @@ async def test_a_recorded_story_has_each_step_before_the_poll_that_shows_it(
 
 async def test_a_story_that_is_recorded_again_counts_as_another_cluster(tmp_path: Path) -> None:
     for _ in range(2):
-        async with a_demo(tmp_path, record=tmp_path / "recorded") as demo:
+        async with a_demo(record=tmp_path / "recorded") as demo:
             await demo.until(lambda: "REC" in demo.text.split("\n")[0])
 
     ids = {session.head.cluster_id for session in find_sessions(tmp_path / "recorded")}
@@ -131,11 +129,9 @@ async def test_a_story_that_is_recorded_again_counts_as_another_cluster(tmp_path
     assert all(is_simulated(cluster_id) for cluster_id in ids)
 
 
-async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(
-    tmp_path: Path,
-) -> None:
+async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low() -> None:
     story = shipped_path("throttle-too-low").read_text(encoding="utf-8")
-    async with a_demo(tmp_path, story) as demo:
+    async with a_demo(story) as demo:
         await demo.until(lambda: "THROTTLE TOO LOW (t): 3.0 MB/s" in demo.text)
         await demo.press("t", *"60MB", "enter", "escape")
         await demo.until(lambda: "ENDED" in demo.text)
@@ -159,8 +155,8 @@ async def throttles_of(demo: Demo) -> dict[str, object]:
     }
 
 
-async def test_the_story_is_shown_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
+async def test_the_story_is_shown_at_the_start_and_again_on_a_key() -> None:
+    async with a_demo(STORY.replace("start: 5s", "start: 25s")) as demo:
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
         assert not shown(demo)
         await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
@@ -172,8 +168,8 @@ async def test_the_story_is_shown_at_the_start_and_again_on_a_key(tmp_path: Path
         await demo.until(lambda: "Broker 3 is drained." not in demo.text)
 
 
-async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+async def test_the_help_lists_the_demo_keys_with_all_others() -> None:
+    async with a_demo() as demo:
         sections = demo.app.help_sections()
         everywhere = {key.text: words for key, words in sections[0].rows}
         assert everywhere["q"] == "Close this view, and end the simulated cluster"
@@ -189,23 +185,23 @@ async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> N
         await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
 
 
-async def test_a_demo_can_be_played_again(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+async def test_a_demo_can_be_played_again() -> None:
+    async with a_demo() as demo:
         await demo.press("R")
         await demo.until(lambda: demo.app._exit)
         assert demo.app.plays_next is PlayNext.AGAIN
 
 
-async def test_the_keys_of_the_next_story_and_the_one_before_end_this_one(tmp_path: Path) -> None:
+async def test_the_keys_of_the_next_story_and_the_one_before_end_this_one() -> None:
     for key, then in (("full_stop", PlayNext.NEXT), ("comma", PlayNext.PREVIOUS)):
-        async with a_demo(tmp_path) as demo:
+        async with a_demo() as demo:
             await demo.press(key)
             await demo.until(lambda demo=demo: demo.app._exit)  # type: ignore[misc]  # of this turn
             assert demo.app.plays_next is then
 
 
-async def test_time_can_be_stopped_while_every_screen_still_opens(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, PACED) as demo:
+async def test_time_can_be_stopped_while_every_screen_still_opens() -> None:
+    async with a_demo(PACED) as demo:
         await demo.until(lambda: "step 1/2" in demo.text)
         await demo.press("0")
         assert "SIMULATED x10 TIME STOPPED" in demo.text
@@ -226,10 +222,8 @@ async def test_time_can_be_stopped_while_every_screen_still_opens(tmp_path: Path
         await demo.until(lambda: "throttle 90 MB/s" in demo.text)
 
 
-async def test_the_header_has_the_speed_that_keys_change_and_polls_follow_it(
-    tmp_path: Path,
-) -> None:
-    async with a_demo(tmp_path, PACED) as demo:
+async def test_the_header_has_the_speed_that_keys_change_and_polls_follow_it() -> None:
+    async with a_demo(PACED) as demo:
         await demo.until(lambda: "step 1/2" in demo.text)
         for keys, speed, interval_s in ((("minus",) * 3, 1.0, 1.0), (("plus",) * 9, 100.0, 10.0)):
             await demo.press(*keys)
@@ -245,8 +239,8 @@ async def test_the_header_has_the_speed_that_keys_change_and_polls_follow_it(
         assert "done 3/3" in demo.text
 
 
-async def test_captions_stand_above_the_keys_of_every_screen(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, CAPTIONED, size=(80, 24)) as demo:
+async def test_captions_stand_above_the_keys_of_every_screen() -> None:
+    async with a_demo(CAPTIONED, size=(80, 24)) as demo:
         first = "» Broker 3 is drained. Press b for [bold]the brokers[/]."
         await demo.until(lambda: demo.text.split("\n")[-2].strip() == first)
         await demo.press("b")
@@ -261,7 +255,7 @@ def text_of(picture: Path) -> str:
 
 
 async def test_a_key_writes_a_picture_of_the_screen_also_of_a_dialog(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+    async with a_demo() as demo:
         await demo.until(lambda: "orders-0" in demo.text)
         await demo.press("i")
         await demo.press("ctrl+s")
@@ -275,8 +269,8 @@ async def test_a_key_writes_a_picture_of_the_screen_also_of_a_dialog(tmp_path: P
         assert "there is no folder" in shown(demo)
 
 
-async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended() -> None:
+    async with a_demo() as demo:
         await demo.press("q")
         await demo.until(lambda: demo.app._exit)
         (words,) = demo.app._exit_renderables
@@ -285,9 +279,9 @@ async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_p
         assert demo.app.plays_next is None
 
 
-async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) -> None:
+async def test_partitions_that_the_cluster_refuses_are_reported() -> None:
     story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
-    async with a_demo(tmp_path, story) as demo:
+    async with a_demo(story) as demo:
         await demo.until(lambda: "Refused parts" in demo.text)
         assert "Kafka refused it" in demo.text
         demo.app.clear_notifications()
@@ -296,9 +290,9 @@ async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) 
         assert "UNKNOWN_TOPIC_OR_PARTITION" in demo.text
 
 
-async def test_an_unreachable_broker_is_reported_in_plain_words(tmp_path: Path) -> None:
+async def test_an_unreachable_broker_is_reported_in_plain_words() -> None:
     story = f"{STORY.replace('start: 5s', 'start: 20s')}faults: [{{at: 1s, kill: 4}}]\n"
-    async with a_demo(tmp_path, story) as demo:
+    async with a_demo(story) as demo:
         await demo.until(lambda: "Refused parts" in demo.text)
         await demo.press("i")
         words = "broker 4: could not be reached, so nothing was sent to it"
@@ -312,8 +306,8 @@ def test_the_demo_polls_often_enough_to_miss_no_move(speed: float, interval_s: f
     assert poll_interval_s(speed) == interval_s
 
 
-async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, STORY[: STORY.index("plan")]) as demo:
+async def test_a_story_without_a_plan_is_shown_too() -> None:
+    async with a_demo(STORY[: STORY.index("plan")]) as demo:
         await demo.until(lambda: "Nothing is being reassigned." in demo.text)
 
 
@@ -373,8 +367,8 @@ tour:
 """
 
 
-async def test_a_tour_says_what_is_seen_and_presses_the_keys_that_it_names(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, TOUR, size=(80, 24), tour=True) as demo:
+async def test_a_tour_says_what_is_seen_and_presses_the_keys_that_it_names() -> None:
+    async with a_demo(TOUR, size=(80, 24), tour=True) as demo:
         await demo.until(lambda: "» A run moves three partitions." in demo.text)
         await demo.until(lambda: "» b shows the brokers." in demo.text)
         await demo.until(lambda: "brokers" in demo.text.split("\n")[1])
@@ -384,8 +378,8 @@ async def test_a_tour_says_what_is_seen_and_presses_the_keys_that_it_names(tmp_p
         assert "3 partitions moved" in demo.text
 
 
-async def test_any_key_takes_over_and_one_key_goes_on_with_the_tour(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, TOUR, tour=True) as demo:
+async def test_any_key_takes_over_and_one_key_goes_on_with_the_tour() -> None:
+    async with a_demo(TOUR, tour=True) as demo:
         await demo.until(lambda: "» A run moves three partitions." in demo.text)
         await demo.press("e")
         await demo.until(lambda: "You have the keys. ^g goes on with the tour." in demo.text)
@@ -400,10 +394,8 @@ async def test_any_key_takes_over_and_one_key_goes_on_with_the_tour(tmp_path: Pa
         await demo.until(lambda: "throttle 90 MB/s" in demo.text)
 
 
-async def test_a_tour_that_is_gone_on_with_after_the_end_presses_no_key_of_the_moves(
-    tmp_path: Path,
-) -> None:
-    async with a_demo(tmp_path, TOUR, tour=True) as demo:
+async def test_a_tour_that_is_gone_on_with_after_the_end_presses_no_key_of_the_moves() -> None:
+    async with a_demo(TOUR, tour=True) as demo:
         await demo.until(lambda: "» A run moves three partitions." in demo.text)
         await demo.press("e")
         await demo.until(lambda: StoryMoment.OVER in demo.app._moments.seen)
@@ -413,9 +405,9 @@ async def test_a_tour_that_is_gone_on_with_after_the_end_presses_no_key_of_the_m
         assert "throttle of run" not in demo.text
 
 
-async def test_the_shipped_tour_ends_on_a_card_within_three_minutes(tmp_path: Path) -> None:
+async def test_the_shipped_tour_ends_on_a_card_within_three_minutes() -> None:
     story = shipped_path(DEFAULT).read_text(encoding="utf-8")
-    async with a_demo(tmp_path, story, size=(80, 24), tour=True) as demo:
+    async with a_demo(story, size=(80, 24), tour=True) as demo:
         seen = {"down": "", "rolled back": "", "throttle 60 MB/s": "", "P 8": ""}
 
         def over() -> bool:
@@ -437,8 +429,8 @@ async def broken(demo: Demo, key: str) -> None:
     await demo.press(key)
 
 
-async def test_a_key_breaks_a_broker_of_any_demo_and_lets_it_come_back(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
+async def test_a_key_breaks_a_broker_of_any_demo_and_lets_it_come_back() -> None:
+    async with a_demo() as demo:
         await demo.until(lambda: "moving" in demo.text and "MB/s" in demo.text)
         await broken(demo, "k")
         await demo.until(lambda: re.search(r"broker \d down", demo.text) is not None)
@@ -449,8 +441,8 @@ async def test_a_key_breaks_a_broker_of_any_demo_and_lets_it_come_back(tmp_path:
         await demo.until(lambda: "there is no broker '9'" in demo.text)
 
 
-async def test_a_card_at_the_end_says_what_came_of_it_and_what_to_do_next(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, STORY, size=(80, 24)) as demo:
+async def test_a_card_at_the_end_says_what_came_of_it_and_what_to_do_next() -> None:
+    async with a_demo(STORY, size=(80, 24)) as demo:
         await demo.until(lambda: isinstance(demo.app.screen, StoryScreen))
         assert "3 partitions moved" in demo.text
         assert re.search(r"copied +3\.0 GiB between brokers, in \d+m", demo.text)
@@ -465,15 +457,15 @@ async def test_a_card_at_the_end_says_what_came_of_it_and_what_to_do_next(tmp_pa
         await demo.until(lambda: demo.app._exit)
 
 
-async def test_what_is_created_again_under_its_name_counts_as_deleted(tmp_path: Path) -> None:
+async def test_what_is_created_again_under_its_name_counts_as_deleted() -> None:
     story = f"{STORY}faults: [{{at: 30s, recreate-topic: orders}}]\n"
-    async with a_demo(tmp_path, story) as demo:
+    async with a_demo(story) as demo:
         await demo.until(lambda: isinstance(demo.app.screen, StoryScreen))
         assert "0 partitions moved, 3 deleted" in demo.text
 
 
-async def test_no_card_opens_over_what_somebody_is_doing(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, STORY) as demo:
+async def test_no_card_opens_over_what_somebody_is_doing() -> None:
+    async with a_demo(STORY) as demo:
         await demo.press("e")
         await demo.until(lambda: demo.app._card_due)
         for _ in range(5):

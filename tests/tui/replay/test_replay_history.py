@@ -44,7 +44,7 @@ async def interrupted_run(folder: Path) -> tuple[SimulatedCluster, RunDir]:
 
 async def test_a_view_of_a_run_starts_with_the_history_its_engine_recorded(tmp_path: Path) -> None:
     cluster, run = await interrupted_run(tmp_path)
-    async with watching_runs(cluster, tmp_path, run=run.path) as watch:
+    async with watching_runs(cluster, run=run.path) as watch:
         await watch.until(lambda: watch.app.attached is not None)
         await watch.until(lambda: len(watch.app.progress.events) > 2)
         await watch.see()
@@ -65,7 +65,7 @@ async def test_an_unreadable_recording_is_reported_and_the_view_keeps_running(
     cluster, run = await interrupted_run(tmp_path)
     for file in files_of(run.recording):
         file.write_bytes(gzip.compress(b"no line\n"))
-    async with watching_runs(cluster, tmp_path, run=run.path) as watch:
+    async with watching_runs(cluster, run=run.path) as watch:
         await watch.until(lambda: "is not shown" in watch.text)
         assert watch.app.notification is not None
         words = watch.app.notification.words
@@ -136,7 +136,7 @@ async def test_a_run_that_ended_long_ago_opens_with_the_lanes_and_lag_of_its_mov
     )
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(3_600)
-    async with watching_runs(cluster, tmp_path) as watch:
+    async with watching_runs(cluster, folder=tmp_path) as watch:
         await watch.press("r")
         await watch.say("ENDED")
         await watch.press("enter")

@@ -92,7 +92,7 @@ async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typ
     """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("b-0", "b-1")))
     cluster = a_quiet_cluster("a-0", "b-0", "b-1")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), size=SMALL) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "in run drain-3: 2 join the queue" in report(watch))
         assert "replica movements" in report(watch)
@@ -108,7 +108,7 @@ async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typ
 async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await confirm(watch, "more")
         await watch.until(lambda: "Type drain-3 to add the plan" in answer_line(watch))
@@ -134,7 +134,7 @@ async def test_a_conflicting_partition_is_named_and_rolled_back_first(
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         assert "1 is rolled back first, then queued" in report(watch)
         assert "a-0  roll back: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
@@ -157,7 +157,7 @@ async def test_a_conflicting_partition_keeps_its_target_when_the_operator_choose
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await choose_conflict(watch, "right")
         await watch.say("● keep")
@@ -174,7 +174,7 @@ async def test_a_conflicting_partition_is_retargeted_in_place_when_the_operator_
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         # a click chooses, too
         line = watch.line("on conflict")
@@ -192,7 +192,7 @@ async def test_a_conflicting_partition_is_retargeted_in_place_when_the_operator_
 async def test_the_preview_of_an_added_plan_follows_the_run(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
     cluster = a_quiet_cluster("a-0", "a-1", messages=20_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1"), size=LARGE) as watch:
         await choose_plan(watch, path)
         assert "1 is rolled back first" in report(watch)
         for _ in range(200):
@@ -208,7 +208,7 @@ async def test_a_plan_is_asked_for_only_when_it_has_something_to_do_and_no_probl
     done = a_plan(tmp_path, plan_of(moved("a-0")), "done.json")
     path = a_plan(tmp_path, plan_of(moved("b-0", target=(1, 2))))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, done)
         await confirm(watch)
         await watch.until(
@@ -234,7 +234,7 @@ async def test_an_earlier_plan_is_not_added_after_another_file_fails_to_read(
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]}]}'
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await watch.press("n")
         for other, words in (
             ("none.json", "none.json"),
@@ -253,7 +253,7 @@ async def test_an_earlier_plan_is_not_added_after_another_file_fails_to_read(
 async def test_inbound_traffic_is_measured_when_the_run_has_a_throttle(tmp_path: Path) -> None:
     cluster = a_slow_cluster("a-0", "b-0", inbound_s=2_000)
     path = a_plan(tmp_path, plan_of(moved("b-0")))
-    async with watching_run(cluster, tmp_path, moved("a-0"), throttle="1MB", size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), throttle="1MB", size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_time(5)
@@ -265,7 +265,7 @@ async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=(120, 40)) as watch:
+    async with watching_run(cluster, moved("a-0"), size=(120, 40)) as watch:
         await choose_plan(watch, path)
         await watch.press("shift+tab", "shift+tab", "right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
@@ -279,10 +279,8 @@ async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one
         assert isinstance(watch.app.screen, WatchScreen)
 
 
-async def test_a_read_only_view_adds_nothing_and_names_the_command_for_a_writable_one(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
+async def test_a_read_only_view_adds_nothing_and_names_the_command_for_a_writable_one() -> None:
+    async with watching_run(a_slow_cluster("a-0"), moved("a-0"), write=False) as watch:
         await watch.press("n")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("This view is read-only; open it with ktui watch --write to make changes.")
@@ -291,7 +289,7 @@ async def test_a_read_only_view_adds_nothing_and_names_the_command_for_a_writabl
 async def test_a_shut_cancel_gate_refuses_an_added_plan(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(watch.clock.now(), "ada@ops1 (7)", "all of it")
         await watch.see()
@@ -312,7 +310,7 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.pass_until("Run drain-3 has ended")
         await watch.say(
@@ -333,7 +331,7 @@ async def test_a_run_without_an_engine_must_be_resumed_before_a_plan_is_added(
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.engines.aclose()
         await watch.pass_until("ENGINE DIED")
@@ -346,11 +344,9 @@ async def test_a_run_without_an_engine_must_be_resumed_before_a_plan_is_added(
         await watch.say("it takes plans once it is resumed")
 
 
-async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_reach_it(
-    tmp_path: Path,
-) -> None:
+async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_reach_it() -> None:
     cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), size=LARGE) as watch:
         watch.app.run_controller.close()
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)
@@ -362,8 +358,8 @@ async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_re
         )
 
 
-async def test_a_plan_cannot_be_added_without_a_run(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+async def test_a_plan_cannot_be_added_without_a_run() -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)
         assert "carry it out" not in watch.text

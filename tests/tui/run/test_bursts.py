@@ -101,7 +101,7 @@ async def reached(form: Form, folder: Path) -> AsyncIterator[Pilot[Any]]:
         async with replaying(run.recording) as replay:
             yield replay.pilot
     elif form.reached == "start":
-        async with watching_runs(cluster, folder) as watch:
+        async with watching_runs(cluster, folder=folder) as watch:
             await watch.press("n")
             await read(watch, path)
             await go_to(watch, "start")
@@ -110,7 +110,7 @@ async def reached(form: Form, folder: Path) -> AsyncIterator[Pilot[Any]]:
             await watch.pilot.pause()
             yield watch.pilot
     else:
-        async with watching_run(cluster, folder, moved("a-0")) as watch:
+        async with watching_run(cluster, moved("a-0"), folder=folder) as watch:
             await _in_the_run(watch, form.reached, path)
             yield watch.pilot
 
@@ -170,11 +170,9 @@ def place_of(watch: RunWatched, words: str) -> tuple[int, int]:
     return found[-1]
 
 
-async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_lost(
-    tmp_path: Path,
-) -> None:
+async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_lost() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=LARGE) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=LARGE) as watch:
         await watch.press("l")
         before = watch.row("a-0")
         await watch.pass_time(5)
@@ -189,11 +187,9 @@ async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_los
                 assert "does not answer, last" in watch.lines[1]
 
 
-async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_presses_them(
-    tmp_path: Path,
-) -> None:
+async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_presses_them() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press("p")
         assert "╭─ Pause run drain-3? ──" in watch.text
         await watch.pilot.click(offset=place_of(watch, "n, esc no"))
@@ -201,11 +197,9 @@ async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_press
         assert asked(watch) == []
 
 
-async def test_what_is_reported_meanwhile_stands_in_a_dialog_that_covers_the_footer(
-    tmp_path: Path,
-) -> None:
+async def test_what_is_reported_meanwhile_stands_in_a_dialog_that_covers_the_footer() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=SMALL) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
         await open_dialog(watch)
         watch.app.notify("something happened", severity="warning")
         await watch.pilot.pause()
@@ -214,9 +208,9 @@ async def test_what_is_reported_meanwhile_stands_in_a_dialog_that_covers_the_foo
         assert not any("something" in line for line in watch.dialog)
 
 
-async def test_keys_that_are_letters_are_typed_into_the_runs_name(tmp_path: Path) -> None:
+async def test_keys_that_are_letters_are_typed_into_the_runs_name() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=SMALL) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
         await open_dialog(watch, "up", "right", "y")
         assert "Type the run's name to roll back everything" in watch.text
         await watch.press("y", "n", "q", "O", "down", "up")
@@ -232,9 +226,9 @@ async def test_keys_that_are_letters_are_typed_into_the_runs_name(tmp_path: Path
 
 
 @pytest.mark.parametrize("key", ["l", "t"])
-async def test_a_dialog_higher_than_the_terminal_scrolls(tmp_path: Path, key: str) -> None:
+async def test_a_dialog_higher_than_the_terminal_scrolls(key: str) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), throttle="20MB") as watch:
+    async with watching_run(cluster, moved(*NAMES), throttle="20MB") as watch:
         await watch.press(key)
         await watch.resize((60, 12))
         last = "A field that is empty stays" if key == "l" else "Enter puts it in force"
@@ -243,10 +237,10 @@ async def test_a_dialog_higher_than_the_terminal_scrolls(tmp_path: Path, key: st
         assert last in " ".join(" ".join(watch.dialog).split())
 
 
-async def test_a_title_longer_than_the_border_stands_inside_the_box(tmp_path: Path) -> None:
+async def test_a_title_longer_than_the_border_stands_inside_the_box() -> None:
     name = f"{'orders.' * 12}v1-0"
     cluster = a_quiet_cluster(name, "a-0", messages=50_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), size=SMALL) as watch:
         await watch.do(move(name, 4, 2, 3))
         await watch.press("v")
         while watch.cursor != name:
@@ -255,11 +249,9 @@ async def test_a_title_longer_than_the_border_stands_inside_the_box(tmp_path: Pa
         assert name in "".join("".join(watch.dialog).split())
 
 
-async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end(
-    tmp_path: Path,
-) -> None:
+async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=SMALL) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
         await open_dialog(watch, "up")
         for size in (SMALL, MIDDLE, LARGE):
             await watch.resize(size)
@@ -284,8 +276,8 @@ async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end(
             assert "This also shuts the cluster's cancel gate" in watch.text
 
 
-async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await watch.pass_until("done 1/3")
         await open_dialog(watch)
         assert "● stop" in watch.text
@@ -303,12 +295,10 @@ async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_p
         assert "● partition a-1" in watch.text
 
 
-async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for(
-    tmp_path: Path,
-) -> None:
+async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for() -> None:
     names = [f"a-{n}" for n in range(4)]
     cluster, at_once = a_quiet_cluster(*names, messages=20_000), Limits(replicas=3, partitions=2)
-    async with watching_run(cluster, tmp_path, moved(*names), at_once, size=LARGE) as watch:
+    async with watching_run(cluster, moved(*names), at_once, size=LARGE) as watch:
         await watch.pass_until("done 2/4")
         await watch.pass_time(25)
         await open_dialog(watch, "up", "right")
@@ -318,8 +308,8 @@ async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for(
         assert "114 MiB to copy back (about 4" in watch.line("to copy back")
 
 
-async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await open_dialog(watch)
         await watch.press("enter", "enter")
         assert isinstance(watch.app.screen, CancelScreen)
@@ -330,11 +320,9 @@ async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is(tmp_pat
         assert state_of(watch, "a-0") is State.ADDING
 
 
-async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_out(
-    tmp_path: Path,
-) -> None:
+async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_out() -> None:
     cluster = a_quiet_cluster(*NAMES, "x-0", messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press("down", "space", "v")
         await watch.do(move("x-0", 4, 2, 3))
         while watch.cursor != "x-0":
@@ -345,11 +333,9 @@ async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_o
         assert "a-1" in watch.dialog_line("queued")
 
 
-async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_requested(
-    tmp_path: Path,
-) -> None:
+async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_requested() -> None:
     cluster = a_quiet_cluster("a-0", messages=50_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), write=False) as watch:
+    async with watching_run(cluster, moved("a-0"), write=False) as watch:
         await open_dialog(watch)
         assert (
             "This view is read-only; open it with ktui watch --write to make changes." in watch.text
@@ -361,15 +347,15 @@ async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_re
         assert state_of(watch, "a-0") is State.ADDING
 
 
-async def test_the_cancel_key_without_a_run_reports_that_none_is_attached(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_the_cancel_key_without_a_run_reports_that_none_is_attached() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await watch.press("c")
         assert "No run is attached." in watch.text
 
 
-async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path) -> None:
+async def test_the_dialog_shows_a_refused_rollback_and_its_cause() -> None:
     cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1")) as watch:
         await watch.pass_until("done 1/2")
         await watch.do(layout.Kill(1))
         await watch.pass_time(20)
@@ -378,11 +364,9 @@ async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path)
         assert "refused for now" in watch.text
 
 
-async def test_the_dialog_warns_when_a_cancel_leaves_fewer_than_min_insync_replicas(
-    tmp_path: Path,
-) -> None:
+async def test_the_dialog_warns_when_a_cancel_leaves_fewer_than_min_insync_replicas() -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.do(layout.Kill(2), layout.Kill(3))
         await watch.pass_time(40)
         await open_dialog(watch)

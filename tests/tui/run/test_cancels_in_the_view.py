@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -38,9 +37,9 @@ from support.views.watching import (
 NAMES = ("a-0", "a-1", "b-0")
 
 
-async def test_a_stopped_partition_is_never_shown_as_done(tmp_path: Path) -> None:
+async def test_a_stopped_partition_is_never_shown_as_done() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=10_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await carry_out(watch)
         assert "1 in flight is cancelled" in watch.text
         await watch.pass_until("1 stopped")
@@ -58,8 +57,8 @@ async def test_a_stopped_partition_is_never_shown_as_done(tmp_path: Path) -> Non
         assert "1 stopped" in watch.lines[1]
 
 
-async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
+async def test_a_finished_partition_is_rolled_back_with_its_leader() -> None:
+    async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("slash")
         await watch.type("a-0")
@@ -82,11 +81,9 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Pat
         assert known(watch, "a-0").leader == 1
 
 
-async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed(
-    tmp_path: Path,
-) -> None:
+async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed() -> None:
     cluster = a_quiet_cluster("a-0", messages=20_000)
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.pass_until("step 2/4")
         await open_dialog(watch)
         assert "4 replicas, the plan has 3: trim drops 1 of them" in watch.text
@@ -104,10 +101,8 @@ async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed
         assert known(watch, "a-0").replicas == ORIGINAL
 
 
-async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await watch.press("down", "down", "space")
         await open_dialog(watch, "left", "left")
         assert "● pause" in watch.text
@@ -119,8 +114,8 @@ async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions(
         assert "paused by the operator" not in watch.text
 
 
-async def test_a_request_for_everything_names_no_partitions(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_a_request_for_everything_names_no_partitions() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await open_dialog(watch, "up", "left")
         assert chosen(watch) == Continue()
         await watch.press("right", "right")
@@ -133,9 +128,9 @@ def chosen(watch: RunWatched) -> Command | None:
     return watch.app.screen._chosen.command
 
 
-async def test_a_rollback_goes_ahead_of_queued_partitions(tmp_path: Path) -> None:
+async def test_a_rollback_goes_ahead_of_queued_partitions() -> None:
     names = [f"a-{n}" for n in range(4)]
-    async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names)) as watch:
+    async with watching_run(a_quiet_cluster(*names), moved(*names)) as watch:
         await watch.pass_until("done 1/4")
         await watch.press("end")
         while "a-0" not in watch.cursor:
@@ -149,11 +144,9 @@ async def test_a_rollback_goes_ahead_of_queued_partitions(tmp_path: Path) -> Non
         assert "queued (1)" in watch.line("a-2")
 
 
-async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_rest(
-    tmp_path: Path,
-) -> None:
+async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_rest() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.engines.aclose()
         await watch.see()
         await open_dialog(watch)
@@ -165,8 +158,8 @@ async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_res
         assert known(watch, "a-0").replicas == ORIGINAL
 
 
-async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
+async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
+    async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
         await watch.pass_until("ENDED")
         await watch.press("r")
         await watch.say("ended at")
@@ -197,8 +190,8 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         assert watch.line("0/2").split()[:6] == [NAME, "ENDED", "0/2", "↩" * 16, "0", "2"]
 
 
-async def test_an_ended_run_has_nothing_to_stop(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_an_ended_run_has_nothing_to_stop() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         await open_dialog(watch, "left")
         assert "There is nothing to stop: all of it has ended already." in watch.text
@@ -210,12 +203,10 @@ THERE = (7, 8, 9)
 
 
 @asynccontextmanager
-async def one_ended_and_another_lives(
-    folder: Path, size: tuple[int, int] = LARGE
-) -> AsyncIterator[RunWatched]:
+async def one_ended_and_another_lives(size: tuple[int, int] = LARGE) -> AsyncIterator[RunWatched]:
     """Show a run that has ended; another moves one of its partitions, and one of its own."""
     cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, folder, moved("a-0"), Limits(), size=size) as watch:
+    async with watching_run(cluster, moved("a-0"), Limits(), size=size) as watch:
         await watch.pass_until("ENDED")
         targets = moved("a-0", "b-0", target=THERE)
         await watch.engines.start(a_new_run(targets, Limits(partitions=2, replicas=1), "night"))
@@ -227,9 +218,9 @@ async def one_ended_and_another_lives(
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_a_line_names_the_run_that_lives_while_the_shown_one_has_ended(
-    tmp_path: Path, size: tuple[int, int]
+    size: tuple[int, int],
 ) -> None:
-    async with one_ended_and_another_lives(tmp_path, size) as watch:
+    async with one_ended_and_another_lives(size) as watch:
         assert watch.attached.name == NAME
         line = watch.line("▶ also:")
         assert "run night RUNNING 0/2" in line
@@ -237,8 +228,8 @@ async def test_a_line_names_the_run_that_lives_while_the_shown_one_has_ended(
         assert f"{NAME} ENDED" in watch.text
 
 
-async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them(tmp_path: Path) -> None:
-    async with one_ended_and_another_lives(tmp_path) as watch:
+async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them() -> None:
+    async with one_ended_and_another_lives() as watch:
         assert "moving" in watch.row("a-0")
         assert "run night" in watch.row("a-0")
         await watch.do(*map(layout.Kill, THERE))
@@ -249,20 +240,18 @@ async def test_rows_in_flight_show_the_state_in_the_run_that_moves_them(tmp_path
 
 
 @pytest.mark.parametrize("key", ["p", "P", "t", "l", "c"])
-async def test_keys_on_the_row_of_another_run_point_to_that_run(tmp_path: Path, key: str) -> None:
-    async with one_ended_and_another_lives(tmp_path) as watch:
+async def test_keys_on_the_row_of_another_run_point_to_that_run(key: str) -> None:
+    async with one_ended_and_another_lives() as watch:
         await watch.press(key)
         assert isinstance(watch.app.screen, WatchScreen)
         assert "a-0 belongs to run night: press ctrl+r to show that run" in watch.text
 
 
 @pytest.mark.parametrize("key", ["p", "t", "c"])
-async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(
-    tmp_path: Path, key: str
-) -> None:
+async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(key: str) -> None:
     ended, (live,) = moved("a-0", "c-0"), moved("a-0", target=THERE).items()
     async with watching_run(
-        a_quiet_cluster("a-0", "c-0"), tmp_path, ended, Limits(partitions=2), size=LARGE
+        a_quiet_cluster("a-0", "c-0"), ended, Limits(partitions=2), size=LARGE
     ) as watch:
         await watch.pass_until("ENDED")
         await watch.engines.start(a_new_run(dict([live]), Limits(), "night"))
@@ -272,8 +261,8 @@ async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(
         assert words in watch.text
 
 
-async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys(tmp_path: Path) -> None:
-    async with one_ended_and_another_lives(tmp_path) as watch:
+async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys() -> None:
+    async with one_ended_and_another_lives() as watch:
         await watch.press("r")
         await watch.say("engine: process")
         await watch.press("home", "enter")
@@ -284,11 +273,9 @@ async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys(tmp_pa
         assert "Pause run night?" in watch.text
 
 
-async def test_a_key_goes_from_run_to_run_and_the_line_names_those_not_shown(
-    tmp_path: Path,
-) -> None:
+async def test_a_key_goes_from_run_to_run_and_the_line_names_those_not_shown() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", "c-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), Limits(), size=SMALL) as watch:
         for topic, name in (("b-0", "eve"), ("c-0", "owl")):
             beside = a_new_run(moved(topic), Limits(), name)
             await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
@@ -306,9 +293,9 @@ async def test_a_key_goes_from_run_to_run_and_the_line_names_those_not_shown(
             assert line.rstrip().endswith("ctrl+r next")
 
 
-async def test_no_other_run_is_shown_while_a_plan_is_made_for_this_one(tmp_path: Path) -> None:
+async def test_no_other_run_is_shown_while_a_plan_is_made_for_this_one() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), Limits(), size=SMALL) as watch:
         beside = a_new_run(moved("b-0"), Limits(), "night")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.pass_until("run night RUNNING")
@@ -317,11 +304,9 @@ async def test_no_other_run_is_shown_while_a_plan_is_made_for_this_one(tmp_path:
         assert watch.attached.name == NAME
 
 
-async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
-    tmp_path: Path,
-) -> None:
+async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), Limits(), size=LARGE) as watch:
+    async with watching_run(cluster, moved("a-0"), Limits(), size=LARGE) as watch:
         beside = a_new_run(moved("b-0"), Limits(), "night")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.press("v")
@@ -339,8 +324,8 @@ async def test_keys_on_a_row_that_another_live_run_moves_point_to_that_run(
         await watch.until(lambda: watch.app.attached and watch.attached.name == "night")
 
 
-async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
-    async with one_ended_and_another_lives(tmp_path) as watch:
+async def test_a_run_that_waits_for_resume_is_named_too() -> None:
+    async with one_ended_and_another_lives() as watch:
         await watch.engines.aclose()
         await watch.pass_until("run night WAITING FOR RESUME")
         await watch.press("p")
@@ -349,8 +334,8 @@ async def test_a_run_that_waits_for_resume_is_named_too(tmp_path: Path) -> None:
         assert "run night" in watch.row("a-0")
 
 
-async def test_the_line_goes_with_the_last_run_that_has_not_ended(tmp_path: Path) -> None:
-    async with one_ended_and_another_lives(tmp_path) as watch:
+async def test_the_line_goes_with_the_last_run_that_has_not_ended() -> None:
+    async with one_ended_and_another_lives() as watch:
         for _ in range(60):
             await watch.see()
         assert "▶ also:" not in watch.text
@@ -375,11 +360,9 @@ def limits_of(watch: RunWatched) -> Limits:
     return watch.attached.run.limits
 
 
-async def test_an_undo_shows_what_it_puts_back_and_enter_does_it_and_a_second_one_undoes_that(
-    tmp_path: Path,
-) -> None:
+async def test_an_undo_shows_what_it_puts_back_and_a_second_one_undoes_that() -> None:
     cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), size=SMALL) as watch:
+    async with watching_run(cluster, moved(*UNDO_NAMES), size=SMALL) as watch:
         await change_limits(watch, "3")
         for words, after in (("P 3 -> 1", 1), ("P 1 -> 3", 3)):
             await watch.press("U")
@@ -393,11 +376,9 @@ async def test_an_undo_shows_what_it_puts_back_and_enter_does_it_and_a_second_on
             await watch.press("escape")
 
 
-async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects(
-    tmp_path: Path,
-) -> None:
+async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects() -> None:
     cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), throttle="20MB") as watch:
+    async with watching_run(cluster, moved(*UNDO_NAMES), throttle="20MB") as watch:
         await watch.press("t")
         assert "ctrl+z" not in watch.text  # nothing was changed yet
         await watch.type("30MB")
@@ -417,11 +398,9 @@ async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects(
         await watch.pass_until("20 MB/s into each broker, at once")
 
 
-async def test_a_change_by_somebody_else_is_not_undone_even_where_it_comes_after_the_preview(
-    tmp_path: Path,
-) -> None:
+async def test_a_change_by_somebody_else_is_not_undone_even_if_it_comes_after_the_preview() -> None:
     cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES)) as watch:
+    async with watching_run(cluster, moved(*UNDO_NAMES)) as watch:
         await watch.press("U")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("there is nothing to undo")
@@ -436,9 +415,9 @@ async def test_a_change_by_somebody_else_is_not_undone_even_where_it_comes_after
         await watch.say("is not yours: ada@ops1 (7) made it")
 
 
-async def test_a_read_only_view_undoes_nothing(tmp_path: Path) -> None:
+async def test_a_read_only_view_undoes_nothing() -> None:
     cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, tmp_path, moved(*UNDO_NAMES), write=False) as watch:
+    async with watching_run(cluster, moved(*UNDO_NAMES), write=False) as watch:
         await watch.press("U")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("This view is read-only")

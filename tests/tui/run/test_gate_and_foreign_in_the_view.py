@@ -38,9 +38,9 @@ NAMES = ("a-0", "a-1", "b-0")
 ELSEWHERE_TOO = (7, 8, 9)
 
 
-async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path: Path) -> None:
+async def test_cancelling_everything_shuts_the_gate_until_it_is_opened() -> None:
     cluster = a_quiet_cluster(*NAMES, "x-0")
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await carry_out(watch, "up")
         assert "ONLY ROLLBACKS GO ON  all was cancelled by" in watch.lines[0]
         await watch.pass_until("ENDED")
@@ -60,11 +60,9 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path:
         assert "The cancel gate of this cluster is open." in watch.text
 
 
-async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens(
-    tmp_path: Path,
-) -> None:
+async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens() -> None:
     cluster = a_quiet_cluster(*NAMES)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(cluster.clock.now(), "ada@ops1 (4711)", "stop everything")
         await watch.pass_time(3)
@@ -75,11 +73,9 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         await watch.pass_until("done 3/3")
 
 
-async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialog(
-    tmp_path: Path,
-) -> None:
+async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialog() -> None:
     cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.do(move("x-0", *ELSEWHERE_TOO))
         await watch.press("v")
         while watch.cursor != "x-0":
@@ -102,9 +98,9 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialo
         assert [json.loads(line)["outcome"] for line in written] == ["asked", "stopped"]
 
 
-async def test_x_cancels_the_marked_foreign_reassignments_and_no_other(tmp_path: Path) -> None:
+async def test_x_cancels_the_marked_foreign_reassignments_and_no_other() -> None:
     cluster = a_quiet_cluster("a-0", "x-0", "x-1", "y-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         for name in ("x-0", "x-1", "y-0"):
             await watch.do(move(name, *ELSEWHERE_TOO))
         await watch.press("v")
@@ -124,9 +120,9 @@ async def test_x_cancels_the_marked_foreign_reassignments_and_no_other(tmp_path:
         assert known(watch, "a-0").adding
 
 
-async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key(tmp_path: Path) -> None:
+async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key() -> None:
     cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.do(move("x-0", *ELSEWHERE_TOO), *map(layout.Kill, ELSEWHERE_TOO))
         await watch.press("v")
         while watch.cursor != "x-0":
@@ -135,15 +131,15 @@ async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key(tmp_pat
         await watch.pass_until("or cancel the reassignment (X).", most_s=120)
 
 
-async def test_a_reassignment_of_the_run_itself_is_not_foreign(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_a_reassignment_of_the_run_itself_is_not_foreign() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("X")
         assert "No one else is reassigning this partition." in watch.text
 
 
-async def test_rows_held_in_one_run_are_not_held_in_the_next(tmp_path: Path) -> None:
+async def test_rows_held_in_one_run_are_not_held_in_the_next() -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), ONE_BY_ONE) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1"), ONE_BY_ONE) as watch:
         await watch.press("down")
         await watch.say("(held)")
         beside = a_new_run(moved("b-0"), Limits(), "other")
@@ -153,11 +149,9 @@ async def test_rows_held_in_one_run_are_not_held_in_the_next(tmp_path: Path) -> 
         assert "(held)" not in watch.text
 
 
-async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign(
-    tmp_path: Path,
-) -> None:
+async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), ONE_BY_ONE) as watch:
+    async with watching_run(cluster, moved("a-0"), ONE_BY_ONE) as watch:
         beside = a_new_run(moved("b-0"), Limits(), "other")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.see()
@@ -171,9 +165,9 @@ async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign
         assert known(watch, "b-0").adding
 
 
-async def test_another_run_is_called_by_its_name_and_not_someone_else(tmp_path: Path) -> None:
+async def test_another_run_is_called_by_its_name_and_not_someone_else() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), ONE_BY_ONE) as watch:
+    async with watching_run(cluster, moved("a-0", "b-0"), ONE_BY_ONE) as watch:
         beside = a_new_run(moved("b-0", target=ELSEWHERE_TOO), Limits(), "other")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.pass_until("▶ also:  run other RUNNING 0/1 done")
@@ -186,10 +180,10 @@ async def test_another_run_is_called_by_its_name_and_not_someone_else(tmp_path: 
 
 
 async def test_the_gate_stays_open_when_cancelling_the_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.engines.aclose()
         await watch.see()
 
@@ -208,7 +202,7 @@ FELT = {1: 40.0, 2: 40.0, 3: 40.0, 4: 33.5, 5: 412.0, 6: 130.0}
 
 @asynccontextmanager
 async def with_an_objective(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
+    monkeypatch: pytest.MonkeyPatch, figure: Figure
 ) -> AsyncIterator[RunWatched]:
     """Watch a run whose canary measures `figure`."""
 
@@ -218,15 +212,15 @@ async def with_an_objective(
     monkeypatch.setattr(demo, "CanaryFigure", lambda _producers: felt)
     cluster = a_quiet_cluster("a-0", messages=2_000_000, copied_s=50_000)
     limits, throttle = Limits(partitions=1), "slo=p99<150ms"
-    async with watching_run(cluster, folder, moved("a-0"), limits, throttle, size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), limits, throttle, size=SMALL) as watch:
         await watch.pass_until("kept")
         yield watch
 
 
 async def test_the_throttle_dialog_draws_the_figure_of_each_broker_and_why_its_rate_moved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with with_an_objective(tmp_path, monkeypatch, Figure(None, brokers=FELT)) as watch:
+    async with with_an_objective(monkeypatch, Figure(None, brokers=FELT)) as watch:
         await watch.press("t")
         assert "p99<150ms held in 0 of 1 window." in watch.text
         assert "█│███»▏     412ms   1.0 MB/s  least: 412ms" in watch.line("5        ▕")
@@ -235,24 +229,22 @@ async def test_the_throttle_dialog_draws_the_figure_of_each_broker_and_why_its_r
 
 
 async def test_the_brokers_screen_shows_what_the_objective_allows_for_a_broker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with with_an_objective(tmp_path, monkeypatch, Figure(None, brokers=FELT)) as watch:
+    async with with_an_objective(monkeypatch, Figure(None, brokers=FELT)) as watch:
         await watch.press("b", "home", *["down"] * 4)
         await watch.say("the least rate: p99 of broker 5 was 412ms")
         assert "│███»▏     412ms" in watch.line("p99<150ms  ▕")
 
 
-async def test_one_figure_of_all_brokers_has_one_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with with_an_objective(tmp_path, monkeypatch, Figure(33.5)) as watch:
+async def test_one_figure_of_all_brokers_has_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with with_an_objective(monkeypatch, Figure(33.5)) as watch:
         await watch.press("t")
         assert "up: 33.5ms" in watch.line("all     ▕")
 
 
-async def test_the_duration_of_a_partition_covers_all_steps_of_the_run(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_the_duration_of_a_partition_covers_all_steps_of_the_run() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.pass_until("step 2/4")
         rows = watch.attached.rows
         begun = rows.steps_taken(tp("a-0"))[0].at
@@ -265,8 +257,8 @@ async def test_the_duration_of_a_partition_covers_all_steps_of_the_run(tmp_path:
         assert f"{as_time(begun)} to {as_time(over)}, {took}" in watch.line("moved ")
 
 
-async def test_the_lanes_of_a_finished_partition_show_all_its_steps(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_the_lanes_of_a_finished_partition_show_all_its_steps() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         await watch.press("enter")
         await watch.see()
@@ -282,9 +274,9 @@ async def test_the_lanes_of_a_finished_partition_show_all_its_steps(tmp_path: Pa
         assert "The lanes begin at" not in watch.text
 
 
-async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star(tmp_path: Path) -> None:
+async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star() -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), poll_s=5.0) as watch:
+    async with watching_run(cluster, moved("a-0", "b-0"), poll_s=5.0) as watch:
         await watch.pass_until("ENDED")
         await watch.pass_time(10)
         assert "*4 5 6" in watch.line("a-0")
@@ -295,11 +287,11 @@ async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star(tmp_path: 
 
 async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as earlier:
+    async with watching_run(cluster, moved("a-0", target=(4, 2, 3)), folder=tmp_path) as earlier:
         await earlier.do(layout.Hang(4))
         await earlier.pass_until("STALLED", most_s=120)
         await earlier.pass_time(60)
-        async with watching_runs(cluster, tmp_path) as watch:
+        async with watching_runs(cluster, folder=tmp_path) as watch:
             await watch.until(lambda: watch.app.attached is not None)
             await watch.see()
             await watch.see()
@@ -311,14 +303,12 @@ async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: P
             assert "waits for" not in watch.text
 
 
-async def test_a_waiting_partition_shows_why_in_its_row_and_in_full_in_its_detail(
-    tmp_path: Path,
-) -> None:
+async def test_a_waiting_partition_shows_why_in_its_row_and_in_full_in_its_detail() -> None:
     names = ["a-0", "a-1", "a-2"]
     cluster = a_quiet_cluster(*names, messages=20_000)
     limits = Limits(replicas=1, partitions=2, cut_together=2, per_broker=1)
     plan = {**moved("a-0", "a-2", target=(4, 2, 3)), **moved("a-1", target=(5, 2, 3))}
-    async with watching_run(cluster, tmp_path, plan, limits) as watch:
+    async with watching_run(cluster, plan, limits) as watch:
         await watch.see()
         assert "2 of 2 under way (P)" in watch.line("a-2")
         await watch.press("end", "enter")
@@ -326,11 +316,11 @@ async def test_a_waiting_partition_shows_why_in_its_row_and_in_full_in_its_detai
         assert "P lets 2 partitions be under way, and 2 are: it begins when one" in watch.text
 
 
-async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: Path) -> None:
+async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
     limits = Limits(replicas=1, partitions=2)
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
-    async with watching_run(cluster, tmp_path, plan, limits) as watch:
+    async with watching_run(cluster, plan, limits) as watch:
         await watch.pass_until("ready")
         assert "1 of 2 ready, drop together" in watch.line("a-0")
         await watch.press("slash")
@@ -340,8 +330,8 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: 
         assert "are cut together once 2 do (1 does by now)" in " ".join(watch.text.split())
 
 
-async def test_no_message_covers_the_limits_of_a_read_only_view(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
+async def test_no_message_covers_the_limits_of_a_read_only_view() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), write=False) as watch:
         await watch.press("p", "p")
         assert "ktui watch --write" in " ".join(watch.text.split())
         await watch.press("l")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,10 +33,10 @@ from support.views.watching import (
 NAMES = ("a-0", "a-1", "a-2", "a-3")
 
 
-async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: Path) -> None:
+async def test_the_limits_in_force_are_shown_beside_what_is_in_flight() -> None:
     limits = Limits(replicas=1, partitions=2, per_broker=3)
     cluster = a_quiet_cluster(*NAMES, messages=100_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+    async with watching_run(cluster, moved(*NAMES), limits) as watch:
         await watch.press("l")
         assert watch.dialog_line("P partitions").split()[2:5] == ["2", "keep", "2"]
         of_broker = watch.dialog_line("B per broker").split()[3:]
@@ -47,18 +46,18 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: 
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
 
 
-async def test_what_is_in_flight_is_counted_by_rack(tmp_path: Path) -> None:
+async def test_what_is_in_flight_is_counted_by_rack() -> None:
     racks = {broker: f"r{broker}" for broker in range(1, 10)}
     cluster = a_quiet_cluster(*NAMES, messages=100_000, racks=racks)
     limits = Limits(replicas=1, partitions=2)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+    async with watching_run(cluster, moved(*NAMES), limits) as watch:
         await watch.press("l")
         assert re.search(r"none +keep +2 in r\d", watch.dialog_line("Z per rack"))
 
 
-async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
+async def test_several_limits_are_changed_at_once_and_one_is_lifted() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press("l")
         await watch.type("2")
         await watch.press("down")
@@ -70,18 +69,18 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         assert watch.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
 
 
-async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
+async def test_a_limit_of_the_other_shape_is_refused_at_its_field() -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), limits) as watch:
         await watch.press("l", *["down"] * 10)
         await watch.type("2")
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
 
-async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path: Path) -> None:
+async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change() -> None:
     limits = Limits(partitions=1, shape=Shape.WHOLE)
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+    async with watching_run(cluster, moved(*NAMES), limits) as watch:
         await watch.press("l")
         assert watch.dialog_line("shape").split()[1] == "whole"
         await watch.press("down")
@@ -91,9 +90,9 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path:
         assert watch.attached.run.limits == Limits(partitions=3, shape=Shape.WHOLE)
 
 
-async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_path: Path) -> None:
+async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=LARGE) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=LARGE) as watch:
         await watch.press("l", "down")
         await watch.type("3")
         await watch.press("enter")
@@ -112,10 +111,8 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_
         assert "limits: P 1 -> 3" in watch.text
 
 
-async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=SMALL) as watch:
+async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), size=SMALL) as watch:
         for key, words in (("l", "limits of run"), ("t", "throttle of run")):
             await watch.press(key, "question_mark")
             assert "words and limits" in watch.text
@@ -128,9 +125,9 @@ async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed(
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
-    tmp_path: Path, size: tuple[int, int]
+    size: tuple[int, int],
 ) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), size=size) as watch:
         await watch.press("l")
         for letter in "RPLMBECZ":
             assert any(line.split()[:1] == [letter] for line in watch.dialog)
@@ -161,11 +158,9 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         assert "step 1/4" in watch.text
 
 
-async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_them_back(
-    tmp_path: Path,
-) -> None:
+async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_them_back() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press(":")
         await watch.type("limits --broker 3 B=1 S=2")
         await watch.press("enter")
@@ -180,8 +175,8 @@ async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_th
         assert watch.attached.run.limits.brokers == ()
 
 
-async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_limits_already_in_force_are_not_requested_again() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("l", "down", "1", "enter")
         assert "These limits are in force already." in watch.text
         await watch.press("escape")
@@ -192,10 +187,8 @@ async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -
         assert "Resume it first: ktui resume drain-3" in watch.text
 
 
-async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("l", "2", "down", "1", *["down"] * 13)
         await watch.type("size-asc")
         assert "1 -> 2" in watch.dialog_line("R replicas")
@@ -208,11 +201,11 @@ async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter
     ("keys", "words"), [((), "R 1 -> 25"), (("down",), "P 1 -> 25"), (("down",) * 4, "B 2 -> none")]
 )
 async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
-    tmp_path: Path, keys: tuple[str, ...], words: str
+    keys: tuple[str, ...], words: str
 ) -> None:
     limits = Limits(replicas=1, partitions=1, per_broker=2)
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+    async with watching_run(cluster, moved(*NAMES), limits) as watch:
         await watch.press("l", *keys)
         await watch.type(words.rsplit(maxsplit=1)[-1])
         await watch.press("enter")
@@ -225,9 +218,9 @@ async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
         assert watch.attached.run.limits != limits
 
 
-async def test_a_count_raised_less_than_fivefold_wants_one_enter(tmp_path: Path) -> None:
+async def test_a_count_raised_less_than_fivefold_wants_one_enter() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press("l", "down", "4", "enter")
         await watch.pass_until("in force: they bind")
 
@@ -245,10 +238,9 @@ def a_written_cluster(**how: Any) -> SimulatedCluster:
     )
 
 
-def throttled(folder: Path, throttle: str = "1MB", **how: Any) -> Any:
+def throttled(throttle: str = "1MB", **how: Any) -> Any:
     return watching_run(
         how.pop("cluster", None) or a_written_cluster(),
-        folder,
         moved(*THROTTLE_SCREEN_NAMES),
         TOGETHER,
         throttle,
@@ -266,11 +258,9 @@ async def rates_of(watch: RunWatched) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-async def test_many_brokers_can_be_paged_while_the_field_stays_visible(
-    tmp_path: Path,
-) -> None:
+async def test_many_brokers_can_be_paged_while_the_field_stays_visible() -> None:
     own = ",".join(f"{broker}=3MB" for broker in range(1, 10))
-    async with throttled(tmp_path, f"20MB,{own}", size=SMALL) as watch:
+    async with throttled(f"20MB,{own}", size=SMALL) as watch:
         await watch.pass_time(3)
         await watch.press("t")
         assert "new throttle" in watch.text
@@ -282,10 +272,8 @@ async def test_many_brokers_can_be_paged_while_the_field_stays_visible(
         assert "fastest inbound" in watch.text
 
 
-async def test_a_read_only_view_shows_the_throttle_and_why_it_cannot_be_changed(
-    tmp_path: Path,
-) -> None:
-    async with throttled(tmp_path, "20MB", write=False) as watch:
+async def test_a_read_only_view_shows_the_throttle_and_why_it_cannot_be_changed() -> None:
+    async with throttled("20MB", write=False) as watch:
         await watch.press("t")
         assert isinstance(watch.app.screen, ThrottleScreen)
         assert "throttle of run drain-3" in watch.text
@@ -295,17 +283,15 @@ async def test_a_read_only_view_shows_the_throttle_and_why_it_cannot_be_changed(
         assert isinstance(watch.app.screen, WatchScreen)
 
 
-async def test_the_throttle_key_without_a_run_reports_that_none_is_attached(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_the_throttle_key_without_a_run_reports_that_none_is_attached() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await watch.press("t")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("No run is attached.")
 
 
-async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_the_resume_command(
-    tmp_path: Path,
-) -> None:
-    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
+async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_how_to_resume_it() -> None:
+    async with throttled("20MB", size=LARGE) as watch:
         await watch.engines.aclose()
         await watch.see()
         assert "its throttle stays on broker 4 and topic a" in watch.line("limits")
@@ -314,10 +300,8 @@ async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_the_resu
         assert "Resume it first: ktui resume drain-3" in watch.text
 
 
-async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect_at_once(
-    tmp_path: Path,
-) -> None:
-    async with throttled(tmp_path) as watch:
+async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect_at_once() -> None:
+    async with throttled() as watch:
         await watch.pass_time(60)
         for size in (SMALL, LARGE, MIDDLE):
             await watch.resize(size)
@@ -337,12 +321,10 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
         assert "raise" not in watch.lines[-1]
 
 
-async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
-    tmp_path: Path,
-) -> None:
+async def test_each_broker_row_shows_the_requested_current_and_previous_rate() -> None:
     cluster = a_written_cluster()
     cluster.configure([set_rate(4, 7_000_000)])
-    async with throttled(tmp_path, "20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
+    async with throttled("20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
         await watch.pass_time(20)
         await watch.press("t")
         assert "in force: 20 MB/s into each broker, 3.0 MB/s into" in watch.text
@@ -355,11 +337,9 @@ async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
         assert "Broker 5 would get 30 MB/s too" in watch.text
 
 
-async def test_the_runs_own_rate_is_taken_again_after_somebody_else_has_set_another(
-    tmp_path: Path,
-) -> None:
+async def test_the_runs_own_rate_is_taken_again_after_somebody_else_has_set_another() -> None:
     cluster = a_written_cluster()
-    async with throttled(tmp_path, "20MB", cluster=cluster, size=MIDDLE) as watch:
+    async with throttled("20MB", cluster=cluster, size=MIDDLE) as watch:
         await watch.pass_time(20)
         cluster.configure([set_rate(4, 7_000_000)])
         await watch.pass_time(20)
@@ -374,10 +354,10 @@ async def test_the_runs_own_rate_is_taken_again_after_somebody_else_has_set_anot
         assert await rates_of(watch) == {"4": "20000000"}
 
 
-async def test_every_rate_is_restored_when_the_run_ends(tmp_path: Path) -> None:
+async def test_every_rate_is_restored_when_the_run_ends() -> None:
     cluster = a_written_cluster(messages=20_000)
     cluster.configure([set_rate(4, 7_000_000)])
-    async with throttled(tmp_path, "30MB", cluster=cluster, size=LARGE) as watch:
+    async with throttled("30MB", cluster=cluster, size=LARGE) as watch:
         await watch.pass_until("ENDED", most_s=600)
         assert await rates_of(watch) == {"4": "7000000"}
         # the detail tells when a partition was throttled, and when no more
@@ -386,8 +366,8 @@ async def test_every_rate_is_restored_when_the_run_ends(tmp_path: Path) -> None:
         assert "run drain-3: no longer to be throttled on broker 4" in watch.text
 
 
-async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Path) -> None:
-    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
+async def test_a_typed_throttle_is_assessed_before_it_is_requested() -> None:
+    async with throttled("20MB", size=LARGE) as watch:
         await watch.pass_time(20)
         # the line of limits tells the throttle, and what comes in under it
         line = watch.line("limits")
@@ -432,12 +412,10 @@ async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Pat
 COUNTS_NAMES = ("a-0", "a-1", "a-2")
 
 
-async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done(
-    tmp_path: Path,
-) -> None:
+async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done() -> None:
     limits = Limits(replicas=3, replica_movements=6, cut_together=3)
     cluster = a_quiet_cluster(*COUNTS_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
         await watch.pass_until("2 ready")
         assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3  RUNNING")
         assert sum("ready" in watch.row(name) for name in COUNTS_NAMES) == 2
@@ -446,19 +424,17 @@ async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done
         assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3  RUNNING")
 
 
-async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has(tmp_path: Path) -> None:
+async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has() -> None:
     limits = Limits(replicas=3, replica_movements=6)
     cluster = a_quiet_cluster(*COUNTS_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
         await watch.pass_until("2 of 3 ready, drop together")
 
 
-async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on(
-    tmp_path: Path,
-) -> None:
+async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on() -> None:
     cluster = a_quiet_cluster(*COUNTS_NAMES, messages=50_000)
     limits = Limits(replicas=3)
-    async with watching_run(cluster, tmp_path, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
         assert "3 copying" in watch.line("run drain-3")
         await watch.do(*map(layout.Kill, ELSEWHERE))
         await watch.pass_until("down", most_s=20)
@@ -474,9 +450,9 @@ async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first
 PLAN = moved("orders-0", "orders-1")
 
 
-async def test_a_note_is_written_by_a_key_and_shown_among_the_events(tmp_path: Path) -> None:
+async def test_a_note_is_written_by_a_key_and_shown_among_the_events() -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1")
-    async with watching_run(cluster, tmp_path, PLAN) as watch:
+    async with watching_run(cluster, PLAN) as watch:
         await watch.press("e", "N")
         assert "note on run drain-3" in watch.text
         await watch.press(*"new disk", "enter")
@@ -485,9 +461,9 @@ async def test_a_note_is_written_by_a_key_and_shown_among_the_events(tmp_path: P
         assert [each.event.text for each in RunClient(watch.run).read().run.notes] == ["new disk"]
 
 
-async def test_a_read_only_view_writes_no_note_and_says_why(tmp_path: Path) -> None:
+async def test_a_read_only_view_writes_no_note_and_says_why() -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1")
-    async with watching_run(cluster, tmp_path, PLAN, write=False) as watch:
+    async with watching_run(cluster, PLAN, write=False) as watch:
         await watch.press("e", "N")
 
         assert "This view is read-only" in watch.text

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.text import Text
 
 from ktui.pacing.limits import Limits, Order
@@ -14,9 +12,9 @@ SESSION_S = 30.0
 """Longer than a broker session takes to expire."""
 
 
-async def test_a_run_is_shown_with_its_progress_and_limits(tmp_path: Path) -> None:
+async def test_a_run_is_shown_with_its_progress_and_limits() -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1", "a-2")) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1", "a-2")) as watch:
         line = watch.line("run drain-3")
         assert "RUNNING" in line
         assert "done 0/3" in line
@@ -33,11 +31,9 @@ async def test_a_run_is_shown_with_its_progress_and_limits(tmp_path: Path) -> No
         assert "done 3/3" in watch.lines[1]
 
 
-async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue(
-    tmp_path: Path,
-) -> None:
+async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue() -> None:
     names = ["a-0", "a-1", "a-2", "b-0"]
-    async with watching_run(a_quiet_cluster(*names, "c-0"), tmp_path, moved(*names)) as watch:
+    async with watching_run(a_quiet_cluster(*names, "c-0"), moved(*names)) as watch:
         assert watch.rows == names
         assert "step 1/4" in watch.line("a-0")
         places = [watch.line(name).split()[2] for name in names[1:]]
@@ -53,11 +49,9 @@ async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue
         assert "queued (1)" in watch.line("a-2")
 
 
-async def test_a_small_terminal_drops_the_least_important_parts_of_the_run_lines(
-    tmp_path: Path,
-) -> None:
+async def test_a_small_terminal_drops_the_least_important_parts_of_the_run_lines() -> None:
     cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1"), size=SMALL) as watch:
         await watch.pass_time(5)
         assert all(len(line) <= SMALL[0] for line in watch.lines)
         assert "RUNNING" in watch.line("run drain-3")
@@ -65,17 +59,15 @@ async def test_a_small_terminal_drops_the_least_important_parts_of_the_run_lines
         assert "P 1" in watch.line("R 1")
 
 
-async def test_queued_partitions_are_listed_in_the_order_they_start(tmp_path: Path) -> None:
+async def test_queued_partitions_are_listed_in_the_order_they_start() -> None:
     limits = Limits(replicas=1, partitions=1, order=Order.PLAN)
     plan = moved("b-0", "a-1", "a-0")
-    async with watching_run(a_quiet_cluster("a-0", "a-1", "b-0"), tmp_path, plan, limits) as watch:
+    async with watching_run(a_quiet_cluster("a-0", "a-1", "b-0"), plan, limits) as watch:
         assert watch.rows == ["b-0", "a-1", "a-0"]
 
 
-async def test_the_run_is_one_of_the_views(tmp_path: Path) -> None:
-    async with watching_run(
-        a_quiet_cluster("a-0", "a-1", "x-0"), tmp_path, moved("a-0", "a-1")
-    ) as watch:
+async def test_the_run_is_one_of_the_views() -> None:
+    async with watching_run(a_quiet_cluster("a-0", "a-1", "x-0"), moved("a-0", "a-1")) as watch:
         await watch.do(move("x-0", 4, 2, 3))
         assert watch.rows == ["a-0", "a-1"]
         await watch.press("v")
@@ -86,15 +78,13 @@ async def test_the_run_is_one_of_the_views(tmp_path: Path) -> None:
         assert watch.rows == ["a-0", "a-1"]
 
 
-async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queue(
-    tmp_path: Path,
-) -> None:
+async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queue() -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     plan = {**moved("a-0", "a-2"), **moved("a-1", target=(9, 2, 3))}
     limits = Limits(replicas=1, partitions=2)
     cluster.do(layout.Kill(9))
     wait(cluster, SESSION_S)
-    async with watching_run(cluster, tmp_path, plan, limits) as watch:
+    async with watching_run(cluster, plan, limits) as watch:
         await watch.pass_until("blocked")
         assert "broker 9 of its target is …" in watch.line("a-1")
         assert "└ broker 9 of its target is down" in watch.text, "whole under the cursor"
@@ -102,9 +92,9 @@ async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queu
         assert watch.rows[0] == "a-1"
 
 
-async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change(tmp_path: Path) -> None:
+async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change() -> None:
     async with watching_run(
-        a_quiet_cluster("a-0", messages=20), tmp_path, moved("a-0"), Limits(), poll_s=10.0
+        a_quiet_cluster("a-0", messages=20), moved("a-0"), Limits(), poll_s=10.0
     ) as watch:
         await watch.pass_until("ENDED")
         await watch.pass_time(100)
@@ -113,8 +103,8 @@ async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change(tmp_p
         assert "changed elsewhere" not in watch.text
 
 
-async def test_p_pauses_and_resumes_the_run_after_a_confirmation(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
+async def test_p_pauses_and_resumes_the_run_after_a_confirmation() -> None:
+    async with watching_run(a_quiet_cluster("a-0", "a-1"), moved("a-0", "a-1")) as watch:
         await watch.press("p")
         assert "Pause run drain-3?" in watch.text
         assert "1 step in flight will finish" in watch.text
@@ -132,9 +122,9 @@ async def test_p_pauses_and_resumes_the_run_after_a_confirmation(tmp_path: Path)
         await watch.pass_until("RUNNING")
 
 
-async def test_a_partition_is_paused_from_its_row(tmp_path: Path) -> None:
+async def test_a_partition_is_paused_from_its_row() -> None:
     names = ["a-0", "a-1", "a-2"]
-    async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names)) as watch:
+    async with watching_run(a_quiet_cluster(*names), moved(*names)) as watch:
         await watch.press("down", "P")
         await watch.pass_until("paused by the operator")
         assert "paused by the operator" in watch.line("a-1")
@@ -144,9 +134,9 @@ async def test_a_partition_is_paused_from_its_row(tmp_path: Path) -> None:
         await watch.pass_until("ENDED")
 
 
-async def test_a_read_only_view_explains_why_nothing_can_be_changed(tmp_path: Path) -> None:
+async def test_a_read_only_view_explains_why_nothing_can_be_changed() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), write=False) as watch:
+    async with watching_run(cluster, moved("a-0"), write=False) as watch:
         assert "READ-ONLY" in watch.lines[0]
         for key in ("p", "n"):
             await watch.press(key)
@@ -158,8 +148,8 @@ async def test_a_read_only_view_explains_why_nothing_can_be_changed(tmp_path: Pa
         assert "This view is read-only" in watch.text
 
 
-async def test_quitting_reports_that_the_run_continues_and_how_to_return(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_quitting_reports_that_the_run_continues_and_how_to_return() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)
         (words,) = watch.app._exit_renderables
@@ -168,10 +158,8 @@ async def test_quitting_reports_that_the_run_continues_and_how_to_return(tmp_pat
         assert "ktui watch" in words.plain
 
 
-async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
+async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas() -> None:
+    async with watching_run(a_quiet_cluster("a-0", "a-1"), moved("a-0", "a-1")) as watch:
         await watch.pass_until("step 2/4")
         await watch.press("enter")
         (done,) = (line for line in watch.lines if "done at" in line)
@@ -196,8 +184,8 @@ async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas(
         assert requested_at < seen
 
 
-async def test_run_keys_without_a_run_report_that_none_is_attached(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_run_keys_without_a_run_report_that_none_is_attached() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         # a view that may write says so, and does not say at its end that it changed nothing
         assert "WRITE" in watch.lines[0]
         assert "READ-ONLY" not in watch.lines[0]
@@ -211,8 +199,8 @@ async def test_run_keys_without_a_run_report_that_none_is_attached(tmp_path: Pat
         assert str(words) == "ktui: view closed."
 
 
-async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_a_run_without_an_engine_shows_how_to_resume_it() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.engines.aclose()
         await watch.see()
         assert "ENGINE DIED" in watch.line("run drain-3")
@@ -229,10 +217,8 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         assert "was changed" not in words.plain
 
 
-async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.lose()
         assert "RUNNING" in watch.line("run drain-3")
         assert colour_of(watch.app, "RUNNING") == colour_of(watch.app, "limits")
@@ -240,10 +226,10 @@ async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer(
         assert colour_of(watch.app, "RUNNING") != colour_of(watch.app, "limits")
 
 
-async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> None:
+async def test_a_target_that_dies_leaves_no_eta_and_no_rate() -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
     plan = moved("a-0", "a-1", target=(4, 2, 3))
-    async with watching_run(cluster, tmp_path, plan) as watch:
+    async with watching_run(cluster, plan) as watch:
         await watch.pass_time(30)
         assert "cluster copies" in watch.line("limits")
         assert "time left unknown" not in watch.line("run drain-3")
@@ -260,11 +246,11 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
         assert colour_of(watch.app, "STALLED") is not None
 
 
-async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even_when_it_stalls(
-    tmp_path: Path,
-) -> None:
+async def test_a_move_of_someone_else_of_a_waiting_partition_is_theirs_even_when_it_stalls() -> (
+    None
+):
     cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
+    async with watching_run(cluster, moved("a-0", "a-1")) as watch:
         await watch.do(move("a-1", 7, 2, 3))
         await watch.pass_until("1 foreign move")
         await watch.see()
@@ -281,9 +267,9 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         assert watch.lines[-1].strip().startswith("b brokers · X cancel foreign move   ")
 
 
-async def test_the_same_by_kafkas_tool_is_shown_and_copied(tmp_path: Path) -> None:
+async def test_the_same_by_kafkas_tool_is_shown_and_copied() -> None:
     cluster = a_quiet_cluster("orders-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("orders-0")) as watch:
+    async with watching_run(cluster, moved("orders-0")) as watch:
         await watch.press("K")
         assert "the same by Kafka's tool" in watch.text
         assert "kafka-reassign-partitions.sh --bootstrap-server" in watch.text

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -53,9 +52,9 @@ PLAN = {
 
 
 @asynccontextmanager
-async def watching_the_run(folder: Path, throttle: str = "none") -> AsyncIterator[RunWatched]:
+async def watching_the_run(throttle: str = "none") -> AsyncIterator[RunWatched]:
     """Start a run beside a foreign reassignment, and watch it."""
-    async with watching_runs(busy_cluster(), folder, size=LARGE, poll_s=POLL_S) as watch:
+    async with watching_runs(busy_cluster(), size=LARGE, poll_s=POLL_S) as watch:
         limits = Limits(replicas=1, partitions=4, per_broker=3)
         run = await watch.engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
         watch.cluster.do(move("payments-2", 8, 1, 2))
@@ -80,12 +79,12 @@ def of_a_run(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Albu
         patch.chdir(folder)
         patch.setattr("ktui.tui.app.run_catalog.this_process", lambda: ada)
         patch.setattr("ktui.execution.host.client.this_process", lambda: ada)
-        return asyncio.run(_pictures_of_a_run(folder))
+        return asyncio.run(_pictures_of_a_run())
 
 
-async def _pictures_of_a_run(folder: Path) -> Album:
+async def _pictures_of_a_run() -> Album:
     album = Album()
-    async with watching_the_run(folder) as watch:
+    async with watching_the_run() as watch:
         await watch.pass_time(2.0)
         await watch.press("n")
         await watch.type("plan.json")
@@ -155,14 +154,14 @@ def test_a_cancelled_run(of_a_run: Album, kept: SnapshotAssertion, look: Look) -
 
 
 @pytest.fixture(scope="module")
-def of_its_throttle(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Album:  # noqa: ARG001 - it patches
+def of_its_throttle(same_owner: None) -> Album:  # noqa: ARG001 - it patches
     """A run whose throttle is about to be changed."""
-    return asyncio.run(_pictures_of_its_throttle(tmp_path_factory.mktemp("run")))
+    return asyncio.run(_pictures_of_its_throttle())
 
 
-async def _pictures_of_its_throttle(folder: Path) -> Album:
+async def _pictures_of_its_throttle() -> Album:
     album = Album()
-    async with watching_the_run(folder, "500kB,9=none") as watch:
+    async with watching_the_run("500kB,9=none") as watch:
         await watch.pass_time(RUN_S)
         await watch.press("t")
         await watch.type("15kB,5=1MB")
@@ -177,14 +176,14 @@ def test_the_throttle_of_a_run(of_its_throttle: Album, kept: SnapshotAssertion, 
 
 
 @pytest.fixture(scope="module")
-def of_a_low_throttle(tmp_path_factory: pytest.TempPathFactory, same_owner: None) -> Album:  # noqa: ARG001 - it patches
+def of_a_low_throttle(same_owner: None) -> Album:  # noqa: ARG001 - it patches
     """A run that is throttled below what is written to its partitions."""
-    return asyncio.run(_pictures_of_a_low_throttle(tmp_path_factory.mktemp("run")))
+    return asyncio.run(_pictures_of_a_low_throttle())
 
 
-async def _pictures_of_a_low_throttle(folder: Path) -> Album:
+async def _pictures_of_a_low_throttle() -> Album:
     album = Album()
-    async with watching_the_run(folder, "15kB") as watch:
+    async with watching_the_run("15kB") as watch:
         await watch.pass_time(120.0)
         await album.take("the run", watch.pilot, *SIZES)
     return album

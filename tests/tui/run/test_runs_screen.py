@@ -18,9 +18,9 @@ from support.views.watching import (
 )
 
 
-async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:
+async def test_the_runs_are_listed_with_their_progress() -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("r")
         await watch.say("engine: process")
@@ -33,19 +33,17 @@ async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:
         assert f"{begun.astimezone():%Y-%m-%d %H:%M}" in watch.line("RUNNING  ")
 
 
-async def test_the_attached_run_shows_how_close_it_is_to_the_least_possible_time(
-    tmp_path: Path,
-) -> None:
+async def test_the_attached_run_shows_how_close_it_is_to_the_least_possible_time() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("about ")
         await watch.press("r")
         await watch.say("at best ")
 
 
-async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
+async def test_enter_attaches_the_view_to_a_run() -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         run = await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
         watch.app.call_later(watch.app.attach_to, run)
@@ -60,11 +58,9 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
         assert watch.rows == ["a-0"]
 
 
-async def test_a_view_of_an_ended_run_announces_the_next_run_once(
-    tmp_path: Path,
-) -> None:
+async def test_a_view_of_an_ended_run_announces_the_next_run_once() -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=20_000)
-    async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
+    async with watching_run(cluster, moved("a-0")) as watch:
         await watch.pass_until("ENDED", most_s=3_000)
         await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
         await watch.pass_until("Run other of this cluster is live now")
@@ -74,8 +70,8 @@ async def test_a_view_of_an_ended_run_announces_the_next_run_once(
         assert watch.text.count("Run other of this cluster") == 1, "its event"
 
 
-async def test_an_empty_list_of_runs_shows_how_to_start_one(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_an_empty_list_of_runs_shows_how_to_start_one() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await watch.press("r")
         await watch.say("There are no runs yet.")
         assert "ktui start PLAN" in watch.text
@@ -97,10 +93,10 @@ async def abandon_run(watch: RunWatched) -> None:
 
 async def test_the_view_attaches_to_a_live_run_at_startup(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000)
-    async with watching_runs(cluster, tmp_path) as first:
+    async with watching_runs(cluster, folder=tmp_path) as first:
         await first.engines.start(a_new_run(moved("a-0"), ONE_BY_ONE))
         await first.see()
-        async with watching_runs(cluster, tmp_path) as watch:
+        async with watching_runs(cluster, folder=tmp_path) as watch:
             await watch.until(lambda: watch.app.attached is not None)
             await watch.see()
             assert "Attached to run drain-3." in watch.text
@@ -109,9 +105,9 @@ async def test_the_view_attaches_to_a_live_run_at_startup(tmp_path: Path) -> Non
 
 async def test_an_unfinished_run_is_offered_at_startup_and_resumed(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path) as first:
+    async with watching_runs(cluster, folder=tmp_path) as first:
         await abandon_run(first)
-    async with watching_runs(cluster, tmp_path) as watch:
+    async with watching_runs(cluster, folder=tmp_path) as watch:
         await watch.say("Run drain-3 waits to be resumed")
         assert "1 partition has more replicas than before and after" in watch.text
         assert "R resume now" in watch.text
@@ -123,15 +119,15 @@ async def test_an_unfinished_run_is_offered_at_startup_and_resumed(tmp_path: Pat
 
 async def test_an_unfinished_run_can_be_opened_or_left_alone(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path) as first:
+    async with watching_runs(cluster, folder=tmp_path) as first:
         await abandon_run(first)
-    async with watching_runs(cluster, tmp_path) as watch:
+    async with watching_runs(cluster, folder=tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("escape")
         await watch.pass_time(5)
         assert watch.app.attached is None
         assert not isinstance(watch.app.screen, ResumeOfferScreen)
-    async with watching_runs(cluster, tmp_path) as watch:
+    async with watching_runs(cluster, folder=tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("enter")
         await watch.say("ENGINE DIED")
@@ -141,9 +137,9 @@ async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_comm
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path) as first:
+    async with watching_runs(cluster, folder=tmp_path) as first:
         await abandon_run(first)
-    async with watching_runs(cluster, tmp_path, write=False) as watch:
+    async with watching_runs(cluster, write=False, folder=tmp_path) as watch:
         await watch.say("waits to be resumed")
         assert "ktui resume drain-3" in " ".join(watch.text.split())
         assert "R resume now" not in watch.text
@@ -155,8 +151,8 @@ async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_comm
         assert "ktui watch --write" in " ".join(watch.text.split())
 
 
-async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_a_run_is_resumed_from_the_list_of_runs() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await abandon_run(watch)
         await watch.press("r")
         await watch.say("WAITING FOR RESUME")
@@ -165,8 +161,8 @@ async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
         await watch.pass_until("ENDED")
 
 
-async def test_a_live_or_ended_run_is_not_resumed(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_a_live_or_ended_run_is_not_resumed() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("r")
         await watch.say("engine: ")
         watch.app.clear_notifications()

@@ -67,7 +67,7 @@ def shown(watch: RunWatched, name: str) -> str:
 async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path: Path) -> None:
     """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=SMALL) as watch:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), size=SMALL) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert "leader epoch bumps" in report(watch)
@@ -86,7 +86,7 @@ async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path:
 
 async def test_enter_counts_after_what_was_typed_ahead_of_it(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         await watch.press("n")
         for character in str(path):
             watch.app.post_message(Key(_character_to_key(character), character))
@@ -101,7 +101,7 @@ async def test_enter_counts_after_what_was_typed_ahead_of_it(tmp_path: Path) -> 
 
 async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:
     a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         await watch.press("n")
         assert "allow another live run" not in watch.text  # as there is none
         # the path is completed as it is typed
@@ -130,7 +130,7 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), size=LARGE) as watch:
         # no step but the first is open before a plan is read
         await watch.press("n", "enter")
         assert "▸1 plan" in watch.text
@@ -169,7 +169,7 @@ async def test_every_invalid_limit_is_marked_and_its_reason_is_visible(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=size) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         await go_to(watch, "limits")
@@ -187,7 +187,7 @@ async def test_every_invalid_limit_is_marked_and_its_reason_is_visible(
 
 async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         # the context's throttle is there to be typed over
         watch.engines.throttle = "50MB"
         await choose_plan(watch, path)
@@ -213,7 +213,7 @@ async def test_an_objective_is_measured_by_a_canary_that_the_operator_confirms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         wanted: list[NewRun] = []
 
         async def start(new_run: NewRun) -> RunDir:
@@ -247,7 +247,7 @@ async def test_a_file_without_a_plan_is_reported_with_all_problems_and_their_lin
 ) -> None:
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
     path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await choose_plan(watch, path)
         await watch.until(
             lambda: "drain-3.json" in report(watch) and "Reading" not in report(watch)
@@ -264,7 +264,7 @@ async def test_a_change_of_replication_factor_is_a_problem_until_it_is_allowed(
 ) -> None:
     done = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2, 3))), "done.json")
     path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2))))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         # a plan that is at its target is not started
         await choose_plan(watch, done)
         await watch.until(lambda: "target" in report(watch))
@@ -290,7 +290,7 @@ async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
 ) -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
     path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
+    async with watching_run(cluster, moved("a-0"), size=(140, 40)) as watch:
         await choose_plan_for_new_run(watch, path)
         # the live run is named before the plan is read
         await watch.say("Run drain-3 is live on this cluster. Another starts only if you allow it")
@@ -314,7 +314,7 @@ async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_th
 ) -> None:
     cluster = a_quiet_cluster("a-0", messages=100_000, inbound_s=2_000)
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         await type_throttle(watch, "1MB")
@@ -337,7 +337,7 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
 ) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
     path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         await watch.engines.start(a_new_run(moved("a-0", "a-1"), ONE_BY_ONE))
         await watch.see()
         await watch.engines.aclose()
@@ -352,7 +352,7 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
 async def test_a_target_on_a_cordoned_broker_is_a_problem_with_the_way_out(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", version="4.4")
     cluster.configure([ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, EVERY)])
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         await choose_plan(watch, a_plan(tmp_path, plan_of(moved("a-0", target=(4, 2, 3)))))
 
         await watch.until(lambda: "problem" in report(watch))
@@ -372,7 +372,7 @@ async def test_a_missing_permission_is_shown_when_the_screen_opens_and_not_on_en
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=LARGE) as watch:
         denied(watch, ("cluster", "Alter"))
 
         await watch.press("n")
@@ -392,7 +392,7 @@ async def test_findings_of_all_kinds_are_counted_in_each_step_and_listed_one_key
 ) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
     path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         denied(watch, ("cluster", "AlterConfigs"), ("cluster", "Alter"))
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(watch.clock.now(), "somebody@here", "a freeze")

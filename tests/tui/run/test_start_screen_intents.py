@@ -84,10 +84,10 @@ INTENTIONS = {
 
 @pytest.mark.parametrize("source", INTENTIONS, ids=str)
 async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checked_by_enter(
-    source: str, tmp_path: Path
+    source: str,
 ) -> None:
     fields, typed, name = INTENTIONS[source]
-    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+    async with watching_runs(cluster(), size=SMALL) as watch:
         await choose(watch, source)
         assert labels(watch) == [*fields, "topics", "at most"]
         await type_fields(watch, *typed)
@@ -105,8 +105,8 @@ async def test_each_intention_has_its_fields_and_is_shown_while_typed_and_checke
         assert not watch.state_dir.run_dirs()
 
 
-async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started() -> None:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), size=LARGE) as watch:
         await choose(watch, "drain")
         await watch.type("12")
         await watch.until(lambda: "! There is no broker 12; the cluster has" in report(watch))
@@ -131,10 +131,8 @@ async def test_a_drain_is_shown_as_it_is_typed_then_checked_and_started(tmp_path
         assert run.options.urgent_first
 
 
-async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
+async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after() -> None:
+    async with watching_runs(cluster(), size=(120, 40)) as watch:
         await choose(watch, "swap")
         await type_fields(watch, "3", "6")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
@@ -150,8 +148,8 @@ async def test_every_broker_has_its_bytes_replicas_and_leaders_before_and_after(
         assert {*bars["1"]} == {"█", "·"}
 
 
-async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for() -> None:
+    async with watching_runs(cluster(), size=LARGE) as watch:
         await choose(watch, "swap")
         for key in ("3", "tab", "6"):
             watch.app.post_message(Key(key, key if key.isdigit() else None))
@@ -159,8 +157,8 @@ async def test_keys_that_come_at_once_reach_the_fields_they_are_meant_for(tmp_pa
         assert field(watch, "#plan-old").value == "3"
 
 
-async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+async def test_what_spread_makes_even_is_a_choice() -> None:
+    async with watching_runs(cluster(), size=LARGE) as watch:
         await choose(watch, "spread")
         assert field(watch, "#plan-within").value == "10%"
         await watch.until(lambda: "replicas to copy" in preview(watch))
@@ -169,8 +167,8 @@ async def test_what_spread_makes_even_is_a_choice(tmp_path: Path) -> None:
         await watch.until(lambda: "nothing to copy" in preview(watch))
 
 
-async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path, size=(120, 40)) as watch:
+async def test_what_a_plan_leaves_undone_is_shown_with_it() -> None:
+    async with watching_runs(cluster(), size=(120, 40)) as watch:
         await choose(watch, "demote")
         await watch.type("1,2,3")
         await watch.until(lambda: "stay as they are: " in preview(watch))
@@ -181,8 +179,8 @@ async def test_what_a_plan_leaves_undone_is_shown_with_it(tmp_path: Path) -> Non
         assert "stay as they are: " in shown(watch, "#plan-findings")
 
 
-async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path) as watch:
+async def test_a_cluster_that_needs_no_such_plan_has_none() -> None:
+    async with watching_runs(cluster()) as watch:
         await choose(watch, "rack-repair")
         await watch.until(lambda: "! Every partition is on as many racks" in report(watch))
         await watch.press("enter")
@@ -190,10 +188,8 @@ async def test_a_cluster_that_needs_no_such_plan_has_none(tmp_path: Path) -> Non
         assert "▸1 plan" in watch.text
 
 
-async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(cluster(internal=True), tmp_path, size=LARGE) as watch:
+async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last() -> None:
+    async with watching_runs(cluster(internal=True), size=LARGE) as watch:
         await choose(watch, "drain")
         await watch.type("3")
         await watch.press("enter")
@@ -202,8 +198,8 @@ async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last(
         assert watch.line("internal  ").split()[1] == "last"
 
 
-async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+async def test_a_plan_of_a_file_is_asked_for_again_after_another_was_tried() -> None:
+    async with watching_runs(cluster(), size=SMALL) as watch:
         await choose(watch, "drain")
         await watch.type("3")
         await watch.until(lambda: "broker bytes replicas leaders" in preview(watch))
@@ -221,8 +217,8 @@ async def start_screen_budgets_choose(watch: RunWatched, source: str) -> None:
     await watch.press("shift+tab", *["right"] * SOURCES.index(source), "tab")
 
 
-async def test_a_budget_bounds_the_plan_and_shows_how_far_it_gets(tmp_path: Path) -> None:
-    async with watching_runs(cluster(), tmp_path, size=SMALL) as watch:
+async def test_a_budget_bounds_the_plan_and_shows_how_far_it_gets() -> None:
+    async with watching_runs(cluster(), size=SMALL) as watch:
         await start_screen_budgets_choose(watch, "drain")
         await watch.type("3")
         await watch.until(lambda: "8 replicas to copy (14 GiB)" in preview(watch))
@@ -244,10 +240,8 @@ async def test_a_budget_bounds_the_plan_and_shows_how_far_it_gets(tmp_path: Path
         assert "4.0 GiB of 5GB copied" in joined_words(report(watch))
 
 
-async def test_only_the_topics_named_are_changed_and_none_that_is_excluded(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+async def test_only_the_topics_named_are_changed_and_none_that_is_excluded() -> None:
+    async with watching_runs(cluster(), size=LARGE) as watch:
         await start_screen_budgets_choose(watch, "drain")
         await watch.type("3")
         await watch.press("tab")
@@ -260,10 +254,8 @@ async def test_only_the_topics_named_are_changed_and_none_that_is_excluded(
         await watch.until(lambda: "2 partitions: 2 replicas to copy" in preview(watch))
 
 
-async def test_a_new_replica_takes_the_place_of_the_old_one_where_that_is_chosen(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+async def test_a_new_replica_takes_the_place_of_the_old_one_where_that_is_chosen() -> None:
+    async with watching_runs(cluster(), size=LARGE) as watch:
         await start_screen_budgets_choose(watch, "drain")
         await watch.type("3")
         watch.app.screen.query_one("#plan-keep_order").focus()
@@ -282,7 +274,7 @@ async def test_topics_are_placed_by_a_file_of_rules_whose_mistakes_name_the_line
 ) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules:\n  - topics: orders\n    strategy: sideways\n", encoding="utf-8")
-    async with watching_runs(cluster(), tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster(), size=LARGE) as watch:
         await start_screen_budgets_choose(watch, "placement")
         field(watch, "#plan-rules").value = str(rules)
         await watch.until(lambda: f"{rules}:3: " in report(watch))
@@ -341,7 +333,7 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
     before = {
         name: topic.partitions[0].replicas for name, topic in cluster.controller.topics.items()
     }
-    async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
+    async with watching_runs(cluster, size=SMALL) as watch:
         await watch.press("n")
         assert "rehearse first" not in watch.text  # there is no plan yet
         await watch.press("escape")
@@ -382,7 +374,7 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
 
 
 async def test_the_view_goes_on_beside_a_rehearsal_which_escape_cancels(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster(*NAMES), tmp_path, size=SMALL) as watch:
+    async with watching_runs(a_quiet_cluster(*NAMES), size=SMALL) as watch:
         endless = Endless()
         watch.engines.rehearser = endless
         await rehearse_first_choose(watch, tmp_path)

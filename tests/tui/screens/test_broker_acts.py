@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -61,9 +60,9 @@ def cordon_of(cluster: SimulatedCluster, broker: int) -> frozenset[str]:
     return cluster.controller.configs.cordoned(broker)
 
 
-async def test_a_cordon_is_asked_about_set_read_back_and_lifted(tmp_path: Path) -> None:
+async def test_a_cordon_is_asked_about_set_read_back_and_lifted() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
+    async with watching_runs(cluster, size=SMALL) as watch:
         await at_broker(watch, 4)
         assert "⊘" not in row(watch, 4)
         await watch.press("m", "c")
@@ -85,9 +84,9 @@ async def test_a_cordon_is_asked_about_set_read_back_and_lifted(tmp_path: Path) 
         assert not cordon_of(cluster, 4)
 
 
-async def test_a_cordon_that_has_changed_since_the_question_is_left_alone(tmp_path: Path) -> None:
+async def test_a_cordon_that_has_changed_since_the_question_is_left_alone() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         await at_broker(watch, 4)
         await watch.press("m", "c")
         await watch.say("Cordon broker 4?")
@@ -98,9 +97,9 @@ async def test_a_cordon_that_has_changed_since_the_question_is_left_alone(tmp_pa
         await watch.say(f"has changed meanwhile, from not set to {path}")
 
 
-async def test_a_broker_that_is_down_has_no_cordon_to_change(tmp_path: Path) -> None:
+async def test_a_broker_that_is_down_has_no_cordon_to_change() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
+    async with watching_runs(cluster, size=SMALL) as watch:
         await watch.do(layout.Kill(9))
         await watch.pass_time(20)
         await at_broker(watch, 9)
@@ -121,10 +120,10 @@ async def test_a_broker_that_is_down_has_no_cordon_to_change(tmp_path: Path) -> 
     ],
 )
 async def test_the_plans_for_a_broker_open_the_start_screen_with_it(
-    tmp_path: Path, key: str, filled: dict[str, str], focused: str
+    key: str, filled: dict[str, str], focused: str
 ) -> None:
     cluster = a_cluster({"a": [(4, 5, 6)] * 4, "b": [(1, 2, 3)] * 12}, messages=1_000)
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
         await at_broker(watch, 4)
         await watch.press("m", key)
         assert isinstance(watch.app.screen, StartScreen)
@@ -138,9 +137,9 @@ async def test_the_plans_for_a_broker_open_the_start_screen_with_it(
         assert isinstance(watch.app.screen, BrokersScreen)
 
 
-async def test_a_plan_for_a_broker_may_join_the_live_run(tmp_path: Path) -> None:
+async def test_a_plan_for_a_broker_may_join_the_live_run() -> None:
     async with watching_run(
-        a_quiet_cluster("a-0", messages=1_000_000), tmp_path, moved("a-0"), size=LARGE
+        a_quiet_cluster("a-0", messages=1_000_000), moved("a-0"), size=LARGE
     ) as watch:
         await at_broker(watch, 4)
         await watch.press("m", "d")
@@ -148,14 +147,12 @@ async def test_a_plan_for_a_broker_may_join_the_live_run(tmp_path: Path) -> None
         assert field(watch, "#plan-brokers").value == "4"
 
 
-async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cancelled(
-    tmp_path: Path,
-) -> None:
+async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cancelled() -> None:
     cluster = a_cluster(
         {"a": [(1, 2, 3), (1, 2, 3)], "b": [(1, 2, 3)]}, messages=1_000_000, copied_s=1_000
     )
     plan = {**moved("a-0", "a-1", target=(4, 2, 3)), **moved("b-0", target=(5, 2, 3))}
-    async with watching_run(cluster, tmp_path, plan, size=LARGE) as watch:
+    async with watching_run(cluster, plan, size=LARGE) as watch:
         run = watch.attached.run
 
         def paused() -> set[TopicPartition]:
@@ -190,11 +187,9 @@ async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cance
         await watch.say("broker 1")
 
 
-async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does(
-    tmp_path: Path,
-) -> None:
+async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does() -> None:
     async with watching_run(
-        a_quiet_cluster("a-0", "a-1", messages=1_000_000), tmp_path, moved("a-0")
+        a_quiet_cluster("a-0", "a-1", messages=1_000_000), moved("a-0")
     ) as watch:
         await at_broker(watch, 1)
         await watch.press("s")
@@ -209,11 +204,9 @@ async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does(
         assert isinstance(watch.app.screen, BrokersScreen)
 
 
-async def test_a_status_longer_than_the_terminal_scrolls_with_its_keys_in_sight(
-    tmp_path: Path,
-) -> None:
+async def test_a_status_longer_than_the_terminal_scrolls_with_its_keys_in_sight() -> None:
     names = [f"{letter}-0" for letter in "abcdefgh"]
-    async with watching_runs(a_quiet_cluster(*names), tmp_path, size=SMALL) as watch:
+    async with watching_runs(a_quiet_cluster(*names), size=SMALL) as watch:
         await at_broker(watch, 1)
         await watch.press("s")
         await watch.say("holds 8 replicas")
@@ -223,9 +216,9 @@ async def test_a_status_longer_than_the_terminal_scrolls_with_its_keys_in_sight(
         await watch.say("ktui broker remove 1")
 
 
-async def test_a_broker_is_called_empty_only_once_that_is_proven(tmp_path: Path) -> None:
+async def test_a_broker_is_called_empty_only_once_that_is_proven() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_runs(cluster, tmp_path, size=SMALL) as watch:
+    async with watching_runs(cluster, size=SMALL) as watch:
         await at_broker(watch, 5)
         await watch.pass_until("✓ empty, as proven at")
         assert row(watch, 5).split()[1] == "empty"
@@ -239,10 +232,8 @@ async def test_a_broker_is_called_empty_only_once_that_is_proven(tmp_path: Path)
         assert row(watch, 5).split()[1] == "alive"
 
 
-async def test_a_read_only_view_shows_the_status_and_says_why_it_changes_nothing(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, write=False, size=SMALL) as watch:
+async def test_a_read_only_view_shows_the_status_and_says_why_it_changes_nothing() -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), write=False, size=SMALL) as watch:
         await at_broker(watch, 1)
         assert "m manage" not in watch.lines[-1]
         assert "s status" in watch.lines[-1]
@@ -257,9 +248,9 @@ async def test_a_read_only_view_shows_the_status_and_says_why_it_changes_nothing
         await watch.say("! This view is read-only")
 
 
-async def test_the_command_line_has_the_verbs_of_a_broker_and_its_plans(tmp_path: Path) -> None:
+async def test_the_command_line_has_the_verbs_of_a_broker_and_its_plans() -> None:
     cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+    async with watching_runs(cluster, size=LARGE) as watch:
 
         async def command(line: str) -> None:
             await watch.press("colon")
@@ -291,10 +282,10 @@ TIB = 2**40
 ORDERS = [f"orders-{n}" for n in range(3)]
 
 
-async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it(tmp_path: Path) -> None:
+async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it() -> None:
     cluster = a_quiet_cluster(*ORDERS, messages=30_000)
     limits = Limits(replicas=3, partitions=1)
-    run = watching_run(cluster, tmp_path, moved(*ORDERS, target=(4, 2, 3)), limits, "2MB")
+    run = watching_run(cluster, moved(*ORDERS, target=(4, 2, 3)), limits, "2MB")
     async with run as watch:
         await watch.press("b")
         await watch.see()
@@ -307,11 +298,9 @@ async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it(tmp_
         assert "all 3 came" in watch.line("4  alive")
 
 
-async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_helps(
-    tmp_path: Path,
-) -> None:
+async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_helps() -> None:
     cluster = a_quiet_cluster(*ORDERS, messages=10**6)
-    async with watching_run(cluster, tmp_path, moved(*ORDERS), Limits(replicas=3)) as watch:
+    async with watching_run(cluster, moved(*ORDERS), Limits(replicas=3)) as watch:
         await watch.do(layout.Kill(5))
         await watch.pass_time(70)
         await watch.press("b")

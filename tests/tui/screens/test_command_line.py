@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -44,8 +43,8 @@ async def command(watch: Watching, line: str) -> None:
     await watch.press("enter")
 
 
-async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -> None:
-    async with watching_run(a_cluster_of_four(), tmp_path, moved(*NAMES), size=SMALL) as watch:
+async def test_limits_and_throttle_are_changed_as_in_the_shell() -> None:
+    async with watching_run(a_cluster_of_four(), moved(*NAMES), size=SMALL) as watch:
         await command(watch, "limits P=3 --mode wave")
         await watch.pass_until("limits: in force: they bind")
         run = watch.attached.run
@@ -78,9 +77,9 @@ async def test_limits_and_throttle_are_changed_as_in_the_shell(tmp_path: Path) -
     ],
 )
 async def test_what_the_shell_refuses_is_refused_below_the_line_which_stays(
-    tmp_path: Path, line: str, problem: str
+    line: str, problem: str
 ) -> None:
-    async with watching_run(a_cluster_of_four(), tmp_path, moved(*NAMES)) as watch:
+    async with watching_run(a_cluster_of_four(), moved(*NAMES)) as watch:
         await command(watch, line)
         assert problem in " ".join(watch.text.split())
         assert f":{line}" in watch.text
@@ -88,10 +87,8 @@ async def test_what_the_shell_refuses_is_refused_below_the_line_which_stays(
         assert problem not in " ".join(watch.text.split())
 
 
-async def test_a_run_that_waits_for_its_window_says_until_when_and_can_be_let_go_on(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_a_run_that_waits_for_its_window_says_until_when_and_can_be_let_go_on() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await command(watch, "schedule --start-at 2030-01-01T22:00Z")
         await watch.pass_until("WAITING")
         shown = f"{datetime(2030, 1, 1, 22, tzinfo=UTC).astimezone():%Y-%m-%d %H:%M}"
@@ -100,10 +97,8 @@ async def test_a_run_that_waits_for_its_window_says_until_when_and_can_be_let_go
         await watch.pass_until("RUNNING")
 
 
-async def test_a_cancel_is_shown_before_it_is_sent_and_a_pause_is_asked_first(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_cluster_of_four(), tmp_path, moved(*NAMES)) as watch:
+async def test_a_cancel_is_shown_before_it_is_sent_and_a_pause_is_asked_first() -> None:
+    async with watching_run(a_cluster_of_four(), moved(*NAMES)) as watch:
         await command(watch, "cancel a-0 b --rollback")
         assert "● b, a-0 (3 partitions)" in watch.text
         assert "● roll back" in watch.text
@@ -123,9 +118,9 @@ async def test_a_cancel_is_shown_before_it_is_sent_and_a_pause_is_asked_first(
         assert {str(tp) for tp in watch.attached.run.pauses.partitions} == {"a-1"}
 
 
-async def test_a_read_only_view_changes_no_run_and_still_filters_and_sorts(tmp_path: Path) -> None:
+async def test_a_read_only_view_changes_no_run_and_still_filters_and_sorts() -> None:
     targets = moved(*NAMES)
-    async with watching_run(a_cluster_of_four(), tmp_path, targets, write=False) as watch:
+    async with watching_run(a_cluster_of_four(), targets, write=False) as watch:
         await command(watch, "throttle 80MB")
         assert "! This view is read-only" in watch.text
         await watch.press("escape", "enter")  # in the detail
@@ -139,8 +134,8 @@ async def test_a_read_only_view_changes_no_run_and_still_filters_and_sorts(tmp_p
         assert watch.app.theme == "light"
 
 
-async def test_tab_completes_and_up_brings_back_earlier_lines(tmp_path: Path) -> None:
-    async with watching_run(a_cluster_of_four(), tmp_path, moved(*NAMES)) as watch:
+async def test_tab_completes_and_up_brings_back_earlier_lines() -> None:
+    async with watching_run(a_cluster_of_four(), moved(*NAMES)) as watch:
         await watch.press("colon")
         assert "brokers cancel continue events filter" in watch.text
         await watch.type("canc")
@@ -164,11 +159,11 @@ DASHBOARD_NAMES = ("audit-0", *(f"orders-{n}" for n in range(4)))
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
-    tmp_path: Path, size: tuple[int, int]
+    size: tuple[int, int],
 ) -> None:
     cluster = a_quiet_cluster(*DASHBOARD_NAMES, messages=60_000)
     limits = Limits(replicas=3, partitions=2)
-    run = watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES), limits, "2MB", size=size)
+    run = watching_run(cluster, moved(*DASHBOARD_NAMES), limits, "2MB", size=size)
     async with run as watch:
         await watch.pass_time(30)
         await watch.press("d")
@@ -227,9 +222,9 @@ async def test_an_empty_dashboard_says_what_it_waits_for() -> None:
         assert "There is no partition to open." in watch.text
 
 
-async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
+async def test_a_click_puts_the_cursor_on_a_partition() -> None:
     cluster = a_quiet_cluster(*DASHBOARD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES)) as watch:
+    async with watching_run(cluster, moved(*DASHBOARD_NAMES)) as watch:
         await watch.press("d")
         shown = watch.app.screen.query_one(PartitionMap)
         size = shown.model.size
@@ -237,9 +232,9 @@ async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
         assert shown.partition == TopicPartition("orders", 3)
 
 
-async def test_a_topic_is_folded_and_unfolded_by_key_and_by_mouse(tmp_path: Path) -> None:
+async def test_a_topic_is_folded_and_unfolded_by_key_and_by_mouse() -> None:
     cluster = a_quiet_cluster(*DASHBOARD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*DASHBOARD_NAMES)) as watch:
+    async with watching_run(cluster, moved(*DASHBOARD_NAMES)) as watch:
         await watch.press("d")
         shown = watch.app.screen.query_one(PartitionMap)
         await watch.press("end")
@@ -397,19 +392,17 @@ async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhe
         await watch.until(lambda: "(B f5)" in watch.text)
 
 
-async def test_the_trouble_line_names_the_mapped_keys(tmp_path: Path) -> None:
+async def test_the_trouble_line_names_the_mapped_keys() -> None:
     cluster = a_quiet_cluster("a-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), keymap=KEYMAP) as watch:
+    async with watching_run(cluster, moved("a-0"), keymap=KEYMAP) as watch:
         await watch.engines.aclose()
         await watch.see()
         assert "(ctrl+e resume, ! call off)" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("ctrl+e resume · ! call off   ")
 
 
-async def test_the_line_of_folded_partitions_names_the_mapped_key(tmp_path: Path) -> None:
+async def test_the_line_of_folded_partitions_names_the_mapped_key() -> None:
     names = [f"a-{number}" for number in range(60)]  # rows that fit are not folded
-    async with watching_run(
-        a_quiet_cluster(*names), tmp_path, moved(*names), keymap=KEYMAP
-    ) as watch:
+    async with watching_run(a_quiet_cluster(*names), moved(*names), keymap=KEYMAP) as watch:
         await watch.see()
         assert "w shows the rows" in watch.line("▸ queued")

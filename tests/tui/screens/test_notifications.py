@@ -27,11 +27,11 @@ from support.views.watching import (
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_notifications_cover_neither_rows_nor_keys_and_do_not_pile_up(
-    tmp_path: Path, size: tuple[int, int]
+    size: tuple[int, int],
 ) -> None:
     names = [f"a-{n}" for n in range(40)]
     cluster = a_quiet_cluster(*names)
-    async with watching_run(cluster, tmp_path, moved(*names), write=False, size=size) as watch:
+    async with watching_run(cluster, moved(*names), write=False, size=size) as watch:
         before = [line for line in watch.lines if "queued" in line]
         await watch.press("p", "n", "p", "n")
         assert watch.text.count("ktui watch --write") == 1
@@ -43,9 +43,9 @@ async def test_notifications_cover_neither_rows_nor_keys_and_do_not_pile_up(
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 @pytest.mark.parametrize("length", [1, 8, 60])
 async def test_the_keys_stay_and_can_be_clicked_however_long_a_notification_is(
-    tmp_path: Path, size: tuple[int, int], length: int
+    size: tuple[int, int], length: int
 ) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
+    async with watching_runs(a_quiet_cluster("a-0"), size=size) as watch:
         watch.app.notify("words " * length, severity="error")
         await watch.say("! words")
         await watch.until(lambda: "q quit" in watch.lines[-1])
@@ -53,8 +53,8 @@ async def test_the_keys_stay_and_can_be_clicked_however_long_a_notification_is(
         await watch.until(lambda: isinstance(watch.app.screen, HelpScreen))
 
 
-async def test_a_notification_makes_room_for_the_keys_after_a_while(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_a_notification_makes_room_for_the_keys_after_a_while() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         watch.app.notify("something happened", timeout=0.01)
         assert watch.app.notification is not None
         await watch.until(lambda: watch.app.notification is None)
@@ -62,8 +62,8 @@ async def test_a_notification_makes_room_for_the_keys_after_a_while(tmp_path: Pa
         assert "something happened" not in watch.text
 
 
-async def test_notifications_appear_on_every_screen(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_notifications_appear_on_every_screen() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.press("l")
         assert isinstance(watch.app.screen, LimitsScreen)
         watch.app.notify("[bold]drain[/bold] has ended", title="as it is")
@@ -71,8 +71,8 @@ async def test_notifications_appear_on_every_screen(tmp_path: Path) -> None:
         assert isinstance(watch.app.screen, LimitsScreen)
 
 
-async def test_any_key_drops_a_notification_and_the_events_keep_it(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_any_key_drops_a_notification_and_the_events_keep_it() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         watch.app.report_news("the theme mine.yaml cannot be read", "warning")
         await watch.say("the theme mine.yaml cannot be read")
         await watch.press("down")
@@ -81,8 +81,8 @@ async def test_any_key_drops_a_notification_and_the_events_keep_it(tmp_path: Pat
         assert "the theme mine.yaml cannot be read" in watch.text
 
 
-async def test_the_answer_to_a_key_is_shown_before_news_however_bad(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_the_answer_to_a_key_is_shown_before_news_however_bad() -> None:
+    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         watch.app.report_news("recording has stopped", "error")
         watch.app.notify("pause a-0: accepted")
         await watch.say("pause a-0: accepted")
@@ -91,18 +91,16 @@ async def test_the_answer_to_a_key_is_shown_before_news_however_bad(tmp_path: Pa
         assert "another run is live" not in watch.text
 
 
-async def test_a_notification_too_long_for_one_line_wraps_and_is_shown_in_full(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=SMALL) as watch:
+async def test_a_notification_too_long_for_one_line_wraps_and_is_shown_in_full() -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), size=SMALL) as watch:
         words = " ".join(f"word{n}" for n in range(20))
         watch.app.notify(words, severity="error")
         await watch.say("word19")
         assert words in " ".join(watch.text.split())
 
 
-async def test_an_error_is_shown_before_a_notice(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+async def test_an_error_is_shown_before_a_notice() -> None:
+    async with watching_runs(a_quiet_cluster("a-0")) as watch:
         watch.app.notify("it was refused", severity="error", timeout=0.2)
         watch.app.notify("another run is live")
         assert watch.app.notification is not None
@@ -158,9 +156,9 @@ async def test_an_unreadable_insights_file_is_reported(tmp_path: Path) -> None:
         assert "this is not an insights file" in await settled(pilot, app)
 
 
-async def test_the_view_opens_the_insights_and_returns(tmp_path: Path) -> None:
+async def test_the_view_opens_the_insights_and_returns() -> None:
     cluster = a_quiet_cluster("orders-0")
-    async with watching_runs(cluster, tmp_path) as watch:
+    async with watching_runs(cluster) as watch:
         publish_insights(insights(cluster.spec.name), watch.state_dir.path)
         await watch.pilot.press("I")
         await watch.until(lambda: "a replica is copied at 40 MB/s" in watch.text)
@@ -171,7 +169,7 @@ async def test_the_view_opens_the_insights_and_returns(tmp_path: Path) -> None:
 async def test_a_run_marks_a_time_left_that_comes_from_earlier_runs(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1", messages=2_000_000, copied_s=10_000.0)
     publish_insights(insights(cluster.spec.name), tmp_path / "state")
-    async with watching_run(cluster, tmp_path, moved("orders-0", "orders-1")) as watch:
+    async with watching_run(cluster, moved("orders-0", "orders-1"), folder=tmp_path) as watch:
         await watch.pass_until("by 3 earlier runs", most_s=15)
         for _ in range(30):
             await watch.see()

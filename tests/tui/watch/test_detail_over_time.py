@@ -33,7 +33,7 @@ from support.views.screens import (
     text_of,
     timeline,
 )
-from support.views.situations import SITUATIONS, drain, production
+from support.views.situations import drain, production, situation_of
 from support.views.watching import LARGE, a_new_run
 
 LEFT = Span(60, 72, 110)
@@ -218,9 +218,8 @@ async def test_each_of_ten_replicas_has_a_lane_in_a_small_terminal() -> None:
         assert "events, newest first" in body
 
 
-async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_path: Path) -> None:
-    situation = next(each for each in SITUATIONS if each.name == "detail")
-    async with situation.enter(tmp_path) as pilot:
+async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them() -> None:
+    async with situation_of("detail").enter() as pilot:
         text = screen_text(pilot.app)
         named = line_with(text, "│ batch 4, step 1: adds 5")
         place = named.index("│")
@@ -239,11 +238,8 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them(tmp_pa
         assert "trim" not in text  # it would do the same as a stop
 
 
-async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines(
-    tmp_path: Path,
-) -> None:
-    situation = next(each for each in SITUATIONS if each.name == "drain")
-    async with situation.enter(tmp_path) as pilot:
+async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines() -> None:
+    async with situation_of("drain").enter() as pilot:
         await resize(pilot, (120, 33))
         panel = screen_text(pilot.app).split("─ 1 clicks-6 · ")[1]
         title, *lines = panel.splitlines()[:-1]
@@ -254,11 +250,8 @@ async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines(
             assert [line for line in lines if lane in line] != [], lane
 
 
-async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_what_comes(
-    tmp_path: Path,
-) -> None:
-    situation = next(each for each in SITUATIONS if each.name == "rollback-of-everything")
-    async with situation.enter(tmp_path) as pilot:
+async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_what_comes() -> None:
+    async with situation_of("rollback-of-everything").enter() as pilot:
         await pilot.press("home", "enter")
         await resize(pilot, (128, 40))
         text = screen_text(pilot.app)
@@ -271,9 +264,8 @@ async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_wh
         assert "step 3: adds 3" in text or "3  1 2 5 3  adds 3" in text
 
 
-async def test_without_an_answer_of_the_cluster_nothing_is_expected(tmp_path: Path) -> None:
-    situation = next(each for each in SITUATIONS if each.name == "cluster-gone")
-    async with situation.enter(tmp_path) as pilot:
+async def test_without_an_answer_of_the_cluster_nothing_is_expected() -> None:
+    async with situation_of("cluster-gone").enter() as pilot:
         await pilot.press("home", "enter")
         await resize(pilot, (120, 40))
         text = screen_text(pilot.app)

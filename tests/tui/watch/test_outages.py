@@ -225,9 +225,9 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
         assert "next leader" not in watch.text
 
 
-async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown(tmp_path: Path) -> None:
+async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown() -> None:
     names = ["a-0", "a-1", "a-2"]
-    async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names), size=LARGE) as watch:
+    async with watching_run(a_quiet_cluster(*names), moved(*names), size=LARGE) as watch:
         await watch.press("end")
         await watch.see()
         assert tp("a-2") in watch.looks.interests[-1].partitions
@@ -257,11 +257,9 @@ def forgotten(cluster: SimulatedCluster) -> SimulatedCluster:
     return cluster
 
 
-async def test_leftover_throttles_are_counted_once_their_settings_are_read(
-    tmp_path: Path,
-) -> None:
+async def test_leftover_throttles_are_counted_once_their_settings_are_read() -> None:
     cluster = forgotten(a_quiet_cluster("a-0", "b-0"))
-    async with watching_runs(cluster, tmp_path, topics=["b"]) as watch:
+    async with watching_runs(cluster, topics=["b"]) as watch:
         await watch.see()
         assert "1 throttle left behind? (ktui doctor)" in watch.text
         await watch.press("b")
@@ -269,16 +267,16 @@ async def test_leftover_throttles_are_counted_once_their_settings_are_read(
         assert f"2 {WORDS}" in watch.lines[1]
 
 
-async def test_a_cluster_without_throttles_shows_no_note_of_them(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0", "b-0"), tmp_path, topics=["b"]) as watch:
+async def test_a_cluster_without_throttles_shows_no_note_of_them() -> None:
+    async with watching_runs(a_quiet_cluster("a-0", "b-0"), topics=["b"]) as watch:
         await watch.press("b")
         await watch.pass_time(2)
         assert "left behind" not in watch.text
 
 
-async def test_throttles_of_the_attached_run_are_not_counted(tmp_path: Path) -> None:
+async def test_throttles_of_the_attached_run_are_not_counted() -> None:
     cluster = a_quiet_cluster("a-0", messages=5_000)
-    async with watching_runs(cluster, tmp_path, topics=["a"]) as watch:
+    async with watching_runs(cluster, topics=["a"]) as watch:
         new = a_new_run(moved("a-0"), ONE_BY_ONE, throttle="1MB")
         watch.app.call_later(watch.app.attach_to, await watch.engines.start(new))
         await watch.until(lambda: watch.app.attached is not None)

@@ -50,8 +50,8 @@ def heights(watch: Watching) -> list[int]:
     return [end - start for start, end in pairwise(ends)]
 
 
-async def test_a_digit_gives_a_panel_the_keys_and_esc_the_list(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=HIGH) as watch:
+async def test_a_digit_gives_a_panel_the_keys_and_esc_the_list() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
         for digit in "1234":
             await watch.press(digit)
             assert "esc list" in watch.lines[-1], digit
@@ -62,8 +62,8 @@ async def test_a_digit_gives_a_panel_the_keys_and_esc_the_list(tmp_path: Path) -
             assert watch.cursor == "a-0"
 
 
-async def test_a_panel_is_made_larger_smaller_hidden_and_shown_again(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=HIGH) as watch:
+async def test_a_panel_is_made_larger_smaller_hidden_and_shown_again() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
         partition, below, sent = heights(watch)
         await watch.press("4", "greater_than_sign")
         assert heights(watch) == [partition - 2, below, sent + 2]
@@ -79,23 +79,23 @@ async def test_a_panel_is_made_larger_smaller_hidden_and_shown_again(tmp_path: P
         assert "2 brokers" not in watch.text
 
 
-async def test_all_panels_are_hidden_and_shown_by_one_key(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=HIGH) as watch:
+async def test_all_panels_are_hidden_and_shown_by_one_key() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
         await watch.press("vertical_line")
         assert heights(watch) == []
         await watch.press("vertical_line")
         assert len(heights(watch)) == 3
 
 
-async def test_a_terminal_too_low_for_panels_says_so(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=SMALL) as watch:
+async def test_a_terminal_too_low_for_panels_says_so() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=SMALL) as watch:
         await watch.press("2")
         assert "The panels need a higher terminal" in watch.text
 
 
-async def test_what_was_sent_stands_with_its_answer(tmp_path: Path) -> None:
+async def test_what_was_sent_stands_with_its_answer() -> None:
     async with watching_run(
-        a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), throttle="10MB/s", size=HIGH
+        a_quiet_cluster(*NAMES), moved(*NAMES), throttle="10MB/s", size=HIGH
     ) as watch:
         start = place(watch, "4 sent")
         assert start is not None
@@ -104,18 +104,18 @@ async def test_what_was_sent_stands_with_its_answer(tmp_path: Path) -> None:
         assert any("✓ IncrementalAlterConfigs" in line and "topic a" in line for line in sent)
 
 
-async def test_without_a_run_there_is_no_panel_of_what_was_sent(tmp_path: Path) -> None:
+async def test_without_a_run_there_is_no_panel_of_what_was_sent() -> None:
     cluster = a_quiet_cluster(*NAMES)
-    async with watching_runs(cluster, tmp_path, size=HIGH) as watch:
+    async with watching_runs(cluster, size=HIGH) as watch:
         await watch.do(move("a-0", 4, 5, 6))
         await watch.until(lambda: len(heights(watch)) == 2)
         await watch.press("4")
         assert "Nothing is sent: no run is shown" in watch.text
 
 
-async def test_the_window_begins_with_the_run_whatever_was_moved_before(tmp_path: Path) -> None:
+async def test_the_window_begins_with_the_run_whatever_was_moved_before() -> None:
     cluster = a_quiet_cluster(*NAMES)
-    async with watching_runs(cluster, tmp_path, size=HIGH) as watch:
+    async with watching_runs(cluster, size=HIGH) as watch:
         await watch.do(move("a-0", 4, 5, 6))
         await watch.pass_time(60)
         run = await watch.engines.start(a_new_run(moved(*NAMES), Limits(replicas=1)))
@@ -127,11 +127,11 @@ async def test_the_window_begins_with_the_run_whatever_was_moved_before(tmp_path
 
 async def test_the_arrangement_of_a_cluster_is_kept(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=HIGH) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=HIGH, folder=tmp_path) as watch:
         await watch.press("s", "S", "z", "4", "greater_than_sign", "escape", "2", "vertical_line")
         kept = heights(watch)
         await watch.press("q")
-    async with watching_runs(cluster, tmp_path, size=HIGH) as watch:
+    async with watching_runs(cluster, size=HIGH, folder=tmp_path) as watch:
         watch.app.attach_to(watch.run)
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()
@@ -147,7 +147,7 @@ async def test_a_damaged_or_strange_arrangement_is_passed_over(tmp_path: Path, t
     path = StateDir(tmp_path / "state").cluster_note("views", cluster.spec.name)
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=HIGH) as watch:
+    async with watching_run(cluster, moved(*NAMES), size=HIGH, folder=tmp_path) as watch:
         assert len(heights(watch)) == 3
         assert watch.partitions.zoom is None
 
@@ -170,8 +170,8 @@ def test_panels_share_all_lines_and_none_is_too_small_to_say_something(
     assert sum(panel_heights(height, brokers, hidden).values()) == height
 
 
-async def test_the_trail_says_which_screens_are_below_the_one_that_is_shown(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES), size=HIGH) as watch:
+async def test_the_trail_says_which_screens_are_below_the_one_that_is_shown() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
         assert "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}" not in watch.text
         await watch.press("d", "enter")
         path = watch.lines[0].split("WRITE")[0].split()
@@ -206,9 +206,9 @@ def in_tmux(folder: Path, monkeypatch: pytest.MonkeyPatch, *, status: int = 0) -
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
-async def test_each_form_of_a_moving_partition_is_sent_to_the_terminal(tmp_path: Path) -> None:
+async def test_each_form_of_a_moving_partition_is_sent_to_the_terminal() -> None:
     cluster = a_quiet_cluster("a-0", messages=100_000)
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
+    async with watching_run(cluster, moved("a-0"), size=SMALL) as watch:
         await watch.press("y")
         assert "copy a-0" in watch.text
         await watch.press("n")
@@ -360,10 +360,8 @@ async def everywhere_the_same(watch: RunWatched) -> dict[str, int]:
     return header
 
 
-async def test_a_run_in_trouble_has_the_same_counts_everywhere_at_every_moment(
-    tmp_path: Path,
-) -> None:
-    async with draining(tmp_path, 100) as watch:
+async def test_a_run_in_trouble_has_the_same_counts_everywhere_at_every_moment() -> None:
+    async with draining(100) as watch:
         await watch.press("o")  # a row for every partition
         assert (await everywhere_the_same(watch))["stalled or held up"] == 0
         watch.cluster.do(layout.Kill(SPARE))
@@ -374,8 +372,8 @@ async def test_a_run_in_trouble_has_the_same_counts_everywhere_at_every_moment(
         assert now["blocked"] == 17
 
 
-async def test_a_rollback_has_the_same_counts_everywhere_at_every_moment(tmp_path: Path) -> None:
-    async with draining(tmp_path, 200) as watch:
+async def test_a_rollback_has_the_same_counts_everywhere_at_every_moment() -> None:
+    async with draining(200) as watch:
         await watch.press("o", "c", "up", "right")
         await watch.see()
         await watch.press("y")

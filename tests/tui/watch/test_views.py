@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ktui.cluster.observer import Interest
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
@@ -177,8 +175,8 @@ async def test_switching_views_polls_at_once() -> None:
 NAMES = ("a-0", "a-1", "b-0")
 
 
-async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await watch.press("down", "space", "down", "space")
         assert watch.line("a-1").startswith(" ◆a-1")
         assert watch.line("b-0").startswith("▌◆b-0")
@@ -190,8 +188,8 @@ async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again(tmp_path: Path
         assert "◆" not in watch.text
 
 
-async def test_marks_survive_sorting_and_filtering(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_marks_survive_sorting_and_filtering() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await watch.press("down", "space", "s", "S")
         assert watch.line("a-1").startswith("▌◆a-1")
         await watch.press("slash")
@@ -203,8 +201,8 @@ async def test_marks_survive_sorting_and_filtering(tmp_path: Path) -> None:
         assert "◆a-1" in watch.line("a-1")
 
 
-async def test_a_click_in_front_of_a_row_marks_it(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
+async def test_a_click_in_front_of_a_row_marks_it() -> None:
+    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
         await watch.pilot.click("PartitionList", offset=(0, 1))
         assert watch.line("a-1").startswith("▌◆a-1")
 
@@ -215,11 +213,9 @@ LOW = (80, 18)
 """A terminal without a line for each of these partitions."""
 
 
-async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_rows(
-    tmp_path: Path,
-) -> None:
+async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_rows() -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         assert watch.rows == ["a-0", "a-1"]
         assert "partitions 16" in watch.text
         assert "▸ queued 14 · 2 of 2 under way (P) · next: a-2, a-3" in watch.text
@@ -239,9 +235,9 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
         assert len(watch.rows) == 16
 
 
-async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_path: Path) -> None:
+async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them() -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         # nobody has moved the cursor: it stays on the first row
         assert watch.cursor == "a-0"
         await watch.press("down", "down")
@@ -266,14 +262,12 @@ async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_pat
         assert watch.cursor == "a-0"
 
 
-async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
-    tmp_path: Path,
-) -> None:
+async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so() -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
     cluster.do(layout.Kill(9))
     wait(cluster, 30.0)  # longer than a broker session takes to expire
     plan = {**moved(*FOLD_NAMES[:13], target=(9, 2, 3)), **moved(*FOLD_NAMES[13:])}
-    async with watching_run(cluster, tmp_path, plan, TWO, size=SMALL) as watch:
+    async with watching_run(cluster, plan, TWO, size=SMALL) as watch:
         await watch.pass_until("▸ blocked 13 · broker 9 of its target is down")
         assert not any("blocked" in watch.row(name) for name in watch.rows)
         # the cursor opens the line, and closes it again
@@ -287,18 +281,18 @@ async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
         assert "▸ blocked" not in watch.text
 
 
-async def test_what_is_done_is_folded_while_the_run_goes_on(tmp_path: Path) -> None:
+async def test_what_is_done_is_folded_while_the_run_goes_on() -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES, messages=500)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
         await watch.pass_until("✓ done 8")
         assert not any("done" in watch.row(name) for name in watch.rows)
         await watch.pass_until("ENDED")
         assert len(watch.rows) == len(FOLD_NAMES)
 
 
-async def test_rows_that_fit_are_not_folded_until_the_operator_wants_it(tmp_path: Path) -> None:
+async def test_rows_that_fit_are_not_folded_until_the_operator_wants_it() -> None:
     cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, tmp_path, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
         assert sorted(watch.rows) == sorted(FOLD_NAMES)
         await watch.press("o")
         assert "▸ queued 14" in watch.text
