@@ -28,7 +28,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import OutsideEvent
 from ktui.tui.replay.app import ReplayApp
-from support.views.screens import resize, screen_text
+from support.views.screens import Operating, resize
 from support.views.watching import MIDDLE
 
 Happenings = Mapping[float, Collection[OutsideEvent]]
@@ -135,25 +135,16 @@ def the_tape(path: Path) -> Tape:
     return Tape(only.sessions)
 
 
-class Replaying:
+class Replaying(Operating[ReplayApp]):
     """A replay in a terminal, the real time (a virtual clock here), and the operator."""
 
     def __init__(self, app: ReplayApp, clock: VirtualClock, pilot: Pilot[None]) -> None:
-        self.app = app
+        super().__init__(app, pilot)
         self.clock = clock
-        self.pilot = pilot
 
     @property
     def playing(self) -> Any:
         return self.app._playing
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
 
     @property
     def position_s(self) -> float:
@@ -163,25 +154,6 @@ class Replaying:
     @property
     def message(self) -> str:
         return "" if self.app.notification is None else self.app.notification.words
-
-    def line(self, words: str) -> str:
-        """Return the line of the screen that contains these words."""
-        found = [line for line in self.lines if words in line]
-        assert found, f"no line has {words!r} in it:\n{self.text}"
-        return found[0]
-
-    async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait for a condition, while real time stands still."""
-        async with asyncio.timeout(30):
-            while not condition():
-                await self.pilot.pause()
-
-    async def until_told(self, words: str) -> None:
-        """Wait until the screen shows something, while real time stands still."""
-        try:
-            await self.until(lambda: words in self.text)
-        except TimeoutError:
-            raise AssertionError(f"{words!r} never came:\n{self.text}") from None
 
     async def pass_time(self, seconds: float) -> None:
         """Let real time pass, frame by frame, with each frame on the screen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -31,12 +31,18 @@ from ktui.progress.timeline import (
     StallKind,
     Timeline,
 )
+from ktui.simulated.clock import VirtualClock
 from ktui.speed.answer import Span
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
 from ktui.tui.poll import ClusterOutage
 from ktui.tui.widgets.services import Services, ShowsProgress
 
 S = TypeVar("S", bound=Screen[None])
+A = TypeVar("A", bound=App[None])
+_KEYS = {
+    " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
+    "=": "equals_sign",
+}  # fmt: skip
 
 SHIPPED = load_themes(None)
 """The program's own themes, read once for all apps."""
@@ -83,15 +89,89 @@ class Host(App[None], Services, Generic[S]):
         self.push_screen(self.shown)
 
 
-class Hosted(Generic[S]):
-    """A screen in its host, and the operator before it."""
+class Operating(Generic[A]):
+    """An app in a terminal, and the operator before it."""
 
-    def __init__(self, app: Host[S], pilot: Pilot[None]) -> None:
-        self.app, self.pilot, self.screen = app, pilot, app.shown
+    def __init__(self, app: A, pilot: Pilot[None]) -> None:
+        self.app, self.pilot = app, pilot
 
     @property
     def text(self) -> str:
         return screen_text(self.app)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def line(self, words: str) -> str:
+        """Return the line of the screen that contains these words."""
+        found = [line for line in self.lines if words in line]
+        assert found, f"no line has {words!r} in it:\n{self.text}"
+        return found[0]
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        await self.press(*(_KEYS.get(character, character) for character in text))
+
+    async def submit(self, text: str, say: str = "") -> None:
+        """Type a text and press enter, and wait for some words."""
+        await self.type(text)
+        await self.press("enter")
+        await self.say(say)
+
+    async def still_until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition, while time stands still."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.pilot.pause()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition, as long as it may take."""
+        await self.still_until(condition)
+
+    async def say(self, words: str) -> None:
+        """Wait, while time stands still, until the screen shows some words."""
+        try:
+            await self.still_until(lambda: words in self.text)
+        except TimeoutError:
+            raise AssertionError(f"{words!r} never came:\n{self.text}") from None
+
+    async def quit(self) -> str:
+        """Close the view, and return its last words."""
+        await self.press("q")
+        await self.until(lambda: self.app._exit)
+        return self.last_words
+
+    @property
+    def last_words(self) -> str:
+        (words,) = self.app._exit_renderables
+        return str(words)
+
+
+class RealTime(Operating[A]):
+    """An app whose cluster's time runs with the real one, which is a virtual clock here."""
+
+    def __init__(self, app: A, real: VirtualClock, pilot: Pilot[None]) -> None:
+        super().__init__(app, pilot)
+        self.real = real
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Let real time pass, half a second at a time, until a condition holds."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.real.advance(0.5)
+                await self.pilot.pause()
+
+
+class Hosted(Operating["Host[S]"], Generic[S]):
+    """A screen in its host, and the operator before it."""
+
+    def __init__(self, app: Host[S], pilot: Pilot[None]) -> None:
+        super().__init__(app, pilot)
+        self.screen = app.shown
 
     @property
     def left(self) -> bool:
@@ -105,7 +185,7 @@ class Hosted(Generic[S]):
         await self.pilot.pause()
         return self.text
 
-    async def press(self, *keys: str) -> str:
+    async def press(self, *keys: str) -> str:  # type: ignore[override] # it returns the text, too
         await self.pilot.press(*keys)
         await self.pilot.wait_for_scheduled_animations()
         return self.text

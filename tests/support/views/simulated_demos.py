@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.file import FASTEST
 from ktui.simulated.scenario.library import load_scenario
 from ktui.tui.app.demo import DemoApp
-from support.views.screens import screen_text
+from support.views.screens import RealTime
 from support.views.watching import scratch
 
 STORY = """
@@ -28,31 +27,14 @@ PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partition
 SPEED = 10.0
 
 
-class Demo:
+class Demo(RealTime[DemoApp]):
     """A running demo, with its clock, real time and its keyboard."""
 
     def __init__(
         self, app: DemoApp, clock: ScaledClock, real: VirtualClock, pilot: Pilot[None]
     ) -> None:
-        self.app = app
+        super().__init__(app, real, pilot)
         self.clock = clock
-        self.real = real
-        self.pilot = pilot
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Let real time pass one second at a time until a condition holds."""
-        async with asyncio.timeout(60):
-            while not condition():
-                await self.real.advance(1.0)
-                await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
 
 
 @asynccontextmanager

@@ -190,8 +190,7 @@ def _opened(*keys: str, seconds: float = 160, dead: bool = False) -> Enter:
                 await watch.do(layout.Kill(SPARE))
                 await watch.pass_time(90)
             await _rest(watch)
-            await watch.press(*keys)
-            await watch.see()
+            await watch.press_and_see(*keys)
             await _rest(watch)
             yield watch.pilot
 
@@ -239,8 +238,7 @@ async def _rollback_of_everything() -> AsyncIterator[Pilot[None]]:
         await watch.see()
         await _rest(watch)
         await watch.press("y")
-        await watch.type("drain-b3")
-        await watch.press("enter")
+        await watch.submit("drain-b3")
         await watch.pass_time(20)
         await _rest(watch)
         yield watch.pilot
@@ -335,7 +333,7 @@ async def _replay() -> AsyncIterator[Pilot[None]]:
         async with replaying(tape, LARGE, at_s=110, name=name, speed=10.0) as replay:
             await replay.press("p")
             await replay.surveyed()
-            await replay.until_told("run drain-b3")
+            await replay.say("run drain-b3")
             replay.app.clear_notifications()
             await replay.pilot.pause()
             yield replay.pilot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,16 +42,12 @@ from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.widgets.header import StatusHeader
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, tp
-from support.views.screens import SHIPPED, resize, screen_text
+from support.views.screens import SHIPPED, Operating, resize
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
 RECOVERY_S = 15.0
 """Longer than a session timeout, the start of a broker, and the pause until the next poll."""
-_KEYS = {
-    " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
-    "=": "equals_sign",
-}  # fmt: skip
 _PATIENCE_S = 120.0
 """Seconds within which any poll is folded, also of very many partitions on a busy machine."""
 _TURNS = 100
@@ -85,16 +81,14 @@ class Looks:
         return self.last
 
 
-class Watching:
+class Watching(Operating[KtuiApp]):
     """A running app, its cluster, the cluster's time and the operator."""
 
     def __init__(
         self, app: KtuiApp, looks: Looks, cluster: SimulatedCluster, pilot: Pilot[None]
     ) -> None:
-        self.app = app
-        self.looks = looks
-        self.cluster = cluster
-        self.pilot = pilot
+        super().__init__(app, pilot)
+        self.looks, self.cluster = looks, cluster
         self._poll_s = app.cluster_status().interval_s
 
     @property
@@ -118,6 +112,10 @@ class Watching:
     async def see(self) -> None:
         """Wait until the next poll is on the screen."""
         await self.pass_time(self._poll_s)
+
+    async def press_and_see(self, *keys: str) -> None:
+        await self.press(*keys)
+        await self.see()
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass poll by poll. Each poll is folded, and the last one is on the screen."""
@@ -153,30 +151,9 @@ class Watching:
         drawn = [header._status for header in self.app.watch_screen.query(StatusHeader)]
         return not self.looks.at_s or not any(s and s.last is self.looks.last for s in drawn)
 
-    async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait for a condition, while the cluster's time stands still."""
-        async with asyncio.timeout(30):
-            while not condition():
-                await self.pilot.pause()
-
     async def resize(self, size: tuple[int, int]) -> None:
         await resize(self.pilot, size)
         await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def type(self, text: str) -> None:
-        await self.press(*(_KEYS.get(character, character) for character in text))
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
 
     @property
     def partitions(self) -> PartitionList:
@@ -190,12 +167,6 @@ class Watching:
     @property
     def cursor(self) -> str:
         return str(self.partitions.cursor)
-
-    def line(self, words: str) -> str:
-        """Return the line of the screen that contains these words."""
-        found = [line for line in self.lines if words in line]
-        assert found, f"no line has {words!r} in it:\n{self.text}"
-        return found[0]
 
     @property
     def dialog(self) -> list[str]:
@@ -303,9 +274,9 @@ class RunWatched(Watching):
             assert self.clock.monotonic() < until_s, f"{words!r} never came:\n{self.text}"
             await self.see()
 
-    async def say(self, words: str) -> None:
-        """Wait, while the cluster's time stands still, until the screen shows some words."""
-        await self.until(lambda: words in self.text)
+    async def kill_engine(self) -> None:
+        await self.engines.aclose()
+        await self.see()
 
 
 def scratch() -> TemporaryDirectory[str]:

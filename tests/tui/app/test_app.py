@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from rich.color import Color, ColorType
-from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 from textual.screen import Screen
@@ -44,7 +43,7 @@ from support.views.screens import (
     timeline,
 )
 from support.views.terminal import Terminal
-from support.views.watching import LARGE, SMALL, Watching, an_app, watching
+from support.views.watching import LARGE, SMALL, an_app, watching
 
 
 async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:
@@ -80,8 +79,7 @@ async def test_each_screen_opens_with_its_key_and_closes_with_escape_and_q(close
         for key, kind in OPENS.items():
             await watch.press(key)
             assert isinstance(watch.app.screen, kind)
-            await watch.press(key)
-            await watch.see()
+            await watch.press_and_see(key)
             if watch.app.screen is not watch.app.watch_screen:
                 await watch.press(closes)
             assert watch.app.screen is watch.app.watch_screen
@@ -119,11 +117,9 @@ async def test_enter_on_an_empty_list_reports_that_there_is_nothing_to_open() ->
 
 async def test_the_whole_cluster_is_counted_only_while_the_brokers_screen_is_open() -> None:
     async with watching(a_cluster()) as watch:
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert watch.looks.interests[-1] == Interest(census=True, health=True)
-        await watch.press("escape")
-        await watch.see()
+        await watch.press_and_see("escape")
         assert watch.looks.interests[-1] == Interest(health=True)
 
 
@@ -215,17 +211,9 @@ async def test_a_key_in_the_footer_says_what_it_is_for_and_can_be_clicked() -> N
 # --- leaving ---------------------------------------------------------------------------------
 
 
-def _last_words(watch: Watching) -> str:
-    (words,) = watch.app._exit_renderables
-    assert isinstance(words, Text)
-    return words.plain
-
-
 async def test_quitting_reports_how_many_reassignments_continue_without_the_view() -> None:
     async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
-        await watch.press("q")
-        await watch.until(lambda: not watch.app.is_running or watch.app._exit)
-        assert _last_words(watch) == (
+        assert await watch.quit() == (
             "ktui: view closed; nothing on the cluster was changed by it."
             " 2 partitions are being reassigned and will go on without it."
         )
@@ -233,9 +221,7 @@ async def test_quitting_reports_how_many_reassignments_continue_without_the_view
 
 async def test_quitting_a_quiet_cluster_reports_that_nothing_was_changed() -> None:
     async with watching(a_cluster()) as watch:
-        await watch.press("q")
-        await watch.until(lambda: watch.app._exit)
-        assert _last_words(watch).endswith("nothing on the cluster was changed by it.")
+        assert (await watch.quit()).endswith("nothing on the cluster was changed by it.")
 
 
 @pytest.mark.parametrize("keys", [["question_mark"], ["T"], ["ctrl+p"], ["slash", "a"], ["b"]])
@@ -244,7 +230,7 @@ async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
         await watch.press(*keys)
         await watch.press("ctrl+c")
         await watch.until(lambda: watch.app._exit)
-        assert "view closed" in _last_words(watch)
+        assert "view closed" in watch.last_words
 
 
 # --- losing the cluster elsewhere, themes, title ---------------------------------------------

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from rich.text import Text
 
 from ktui.captions import StoryMoment
 from ktui.cli.watch.demo import SimulatedEngines
@@ -273,9 +272,7 @@ async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended() -> 
     async with a_demo() as demo:
         await demo.press("q")
         await demo.until(lambda: demo.app._exit)
-        (words,) = demo.app._exit_renderables
-        assert isinstance(words, Text)
-        assert words.plain.startswith("ktui: the simulated cluster has ended with its view.")
+        assert demo.last_words.startswith("ktui: the simulated cluster has ended with its view.")
         assert demo.app.plays_next is None
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from ktui.tui.replay.walk import Survey
 from support.cli.call_ktui import NamedCluster
 from support.simulated.moving_clusters import ONTO_4, TWIN, a_cluster, played, rehearsal_of
 from support.views.replays import the_tape
-from support.views.screens import SHIPPED, screen_text
+from support.views.screens import SHIPPED, RealTime
 from support.views.watching import MIDDLE, POLL_S, Looks, Watching
 
 
@@ -110,37 +109,18 @@ SPEED = 10.0
 ONE_BY_ONE = Limits(replicas=1, partitions=1)
 
 
-class Rehearsing:
+class Rehearsing(RealTime[RehearsalApp]):
     """A rehearsal in the view, with real time and the keyboard."""
 
     def __init__(
         self, app: RehearsalApp, shown: ShownRehearsal, real: VirtualClock, pilot: Pilot[None]
     ) -> None:
-        self.app, self.shown, self.real, self.pilot = app, shown, real, pilot
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Let real time pass, half a second at a time, until a condition holds."""
-        async with asyncio.timeout(60):
-            while not condition():
-                await self.real.advance(0.5)
-                await self.pilot.pause()
-
-    async def say(self, words: str) -> None:
-        """Wait, while time stands still, until the screen shows some words."""
-        async with asyncio.timeout(60):
-            while words not in self.text:
-                await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        super().__init__(app, real, pilot)
+        self.shown = shown
 
     async def command(self, line: str) -> None:
-        await self.press("colon", *("space" if sign == " " else sign for sign in line), "enter")
+        await self.press("colon")
+        await self.submit(line)
 
 
 @pytest.fixture(scope="module")

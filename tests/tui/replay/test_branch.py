@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from bench.forecast.stored import RECORDINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.message import Message
-from textual.pilot import Pilot
 
 from ktui.cli.replay import branch_app
 from ktui.cluster.observation import Observation
@@ -39,7 +38,7 @@ from support.recordings.recordings import a_recording
 from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import a_move, an_observation
 from support.views.replays import Course, recorded_run, replaying, the_tape
-from support.views.screens import screen_text
+from support.views.screens import RealTime
 from support.views.watching import a_new_run, moved
 
 NAMES = ("orders-0", "orders-1", "orders-2", "orders-3")
@@ -84,34 +83,13 @@ async def point(run: RunDir) -> BranchPoint:
         return replay.app.branch
 
 
-class Branching:
+class Branching(RealTime[BranchApp]):
     """A branch in the view, with real time and the keyboard."""
-
-    def __init__(self, app: BranchApp, real: VirtualClock, pilot: Pilot[None]) -> None:
-        self.app, self.real, self.pilot = app, real, pilot
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-    def line(self, words: str) -> str:
-        return next(line for line in self.text.split("\n") if words in line)
 
     @property
     def run(self) -> Run:
         assert self.app.attached is not None
         return self.app.attached.run
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Let real time pass, half a second at a time, until a condition holds."""
-        async with asyncio.timeout(60):
-            while not condition():
-                await self.real.advance(0.5)
-                await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
 
 
 def seen(branch: Branching) -> dict[TopicPartition, Brokers]:

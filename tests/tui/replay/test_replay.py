@@ -45,20 +45,20 @@ async def test_a_replay_shows_the_recorded_polls_and_is_marked_as_a_replay(run: 
         assert "2026-01-01" in line(replay)
         assert "x1 " in line(replay)
         await replay.pass_time(2)
-        await replay.until_told("0:02 / ")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("0:02 / ")
+        await replay.say("run drain-3  RUNNING")
         assert "orders-0" in replay.text
 
 
 async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir) -> None:
     async with replaying(run.recording, (150, 60), at_s=20.0) as replay:
-        await replay.until_told("queued (1)")
+        await replay.say("queued (1)")
         (queued,) = (each for each in replay.lines if "queued (1)" in each)
         assert "┄┄" in queued
         assert "━" not in queued
         # the list of runs names the recording
         await replay.press("r")
-        await replay.until_told("─ runs 1 · ")
+        await replay.say("─ runs 1 · ")
         assert f"in the recording {run.recording} ─" in replay.line("─ runs 1 · ")
         assert "ktui-replay-" not in replay.text
         await replay.press("escape")
@@ -131,7 +131,7 @@ async def test_the_arrows_move_the_cursor_in_a_text_field(run: RunDir) -> None:
         assert replay.position_s < 0.5
         # a chosen view stays when it goes somewhere else
         await replay.press("escape")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         await replay.press("v")
         assert "reassigning" in replay.text
         await replay.press("shift+right", "left", "shift+left")
@@ -141,7 +141,7 @@ async def test_the_arrows_move_the_cursor_in_a_text_field(run: RunDir) -> None:
 async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         for key in ("b", "e", "l", "t", "r", "enter"):
             await replay.press(key)
             assert "PAUSED" in replay.text
@@ -154,7 +154,7 @@ async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir
 async def test_the_keys_of_a_replay_work_in_the_dialogs_of_a_run(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         for key in ("l", "t"):
             await replay.press(key)
             assert "PAUSED" in replay.text
@@ -178,9 +178,9 @@ async def test_a_replay_jumps_from_event_to_event_and_shows_each(run: RunDir) ->
 async def test_a_replay_jumps_to_a_typed_time(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "a")
-        await replay.until_told("The recording goes from 2026-01-01")
+        await replay.say("The recording goes from 2026-01-01")
         await replay.press(*"soon", "enter")
-        await replay.until_told("'soon' is not a moment. Use 14:02:31")
+        await replay.say("'soon' is not a moment. Use 14:02:31")
         await replay.press(*["backspace"] * 4, "plus", *"25s", "enter")
         assert line(replay).lstrip().startswith("0:25")
         await replay.press("a", "escape")
@@ -194,7 +194,7 @@ async def test_a_replay_stops_at_its_end_and_starts_over_on_play(run: RunDir) ->
         assert "drain-3 ENDED" in replay.text
         await replay.press("p")
         assert "END" not in line(replay)
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
 
 
 async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actions(
@@ -202,16 +202,16 @@ async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actio
 ) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         assert "done 0/3" in replay.line("run drain-3")
         assert "step 1/" in replay.line("orders-0")
         await replay.press("right", "right")
         assert " 0 B of" not in replay.line("run drain-3")
         await replay.press(*["shift+right"] * 20)
-        await replay.until_told("drain-3 ENDED")
+        await replay.say("drain-3 ENDED")
         assert "done 3/3" in replay.lines[1]
         await replay.press(*["shift+left"] * 20)
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         assert "done 0/3" in replay.line("run drain-3")
         assert "resume" not in replay.text
         assert len(replay.app.screen_stack) == 1
@@ -220,7 +220,7 @@ async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actio
 async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
+        await replay.say("run drain-3  RUNNING")
         await replay.press("n", "c", "X", "O")
         assert len(replay.app.screen_stack) == 1
         await replay.press("P")
@@ -228,7 +228,7 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
         await replay.press("l")
         assert "A replay is read-only" in replay.text
         await replay.press("escape", "r")
-        await replay.until_told("engine: ")
+        await replay.say("engine: ")
         assert "A replay is read-only" not in replay.text
         await replay.press("R")
         assert "A replay is read-only: nothing can be changed in it." in replay.text
@@ -237,7 +237,7 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
 async def test_the_detail_of_a_partition_follows_the_replay_backwards(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "shift+right")
-        await replay.until_told("drain-3")
+        await replay.say("drain-3")
         await replay.press("enter")
         assert isinstance(replay.app.screen, DetailScreen)
         later = replay.text.count("joined the ISR")

@@ -54,8 +54,7 @@ async def test_a_view_of_a_run_starts_with_the_history_its_engine_recorded(tmp_p
         assert "broker 9 is down" in watch.text
         listed = [event.what for event in watch.app.progress.events]
         assert sum(words.startswith("reassignment ") for words in listed) == len(NAMES)
-        await watch.press("escape")
-        await watch.see()
+        await watch.press_and_see("escape")
         assert watch.app.progress.last is watch.looks.last
 
 
@@ -259,14 +258,14 @@ async def test_a_rehearsal_is_replayed_with_its_run_and_what_broke_it(
     recording, ended_s = Path(rehearsed.recording), rehearsed.summary.time_s
     async with replaying(recording, at_s=ended_s / 4) as replay:
         assert "prod.yaml (simulated)   REPLAY" in replay.lines[0]
-        await replay.until_told("run moves  RUNNING")
+        await replay.say("run moves  RUNNING")
         await replay.surveyed()
         await replay.press("full_stop")
-        await replay.until_told("broker 5: log dirs")  # it does not answer, and is not fenced yet
+        await replay.say("broker 5: log dirs")  # it does not answer, and is not fenced yet
         await replay.press("full_stop")
-        await replay.until_told("broker 5 down")
+        await replay.say("broker 5 down")
     async with replaying(recording, at_s=ended_s + 1) as replay:
-        await replay.until_told("moves ENDED")
+        await replay.say("moves ENDED")
         assert "done 2/2" in replay.text
 
 
@@ -285,18 +284,18 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_a_replay_shows_a_promise_as_it_stood_at_the_moment_played(recording: Path) -> None:
     async with replaying(recording, WIDE, at_s=5.5) as replay:
         await replay.press("p")
-        await replay.until_told("load<8 no figure")
+        await replay.say("load<8 no figure")
         assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
         assert "kept" not in replay.line("load<8")
 
         await replay.press(*["right"] * 3)
-        await replay.until_told("load<8 2 100% kept")
+        await replay.say("load<8 2 100% kept")
         assert "throttle 3.1 MB/s into each broker" in replay.line("load<8")
 
         await replay.press(*["right"] * 2)
-        await replay.until_told("load<8 no figure 60% kept")
+        await replay.say("load<8 no figure 60% kept")
         assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
         assert "CANNOT BE DONE BY 00:01: 00:04 AT THE SOONEST" in replay.line("run driven")
 
         await replay.press(*["left"] * 2)
-        await replay.until_told("load<8 2 100% kept")
+        await replay.say("load<8 2 100% kept")

@@ -40,7 +40,7 @@ async def _pictures_of_a_replay(run: RunDir) -> Album:
     async with replaying(run.recording, LARGE, at_s=60, name="drain-b3", speed=10.0) as replay:
         await replay.press("p")
         await replay.surveyed()
-        await replay.until_told("run drain-b3")
+        await replay.say("run drain-b3")
         replay.app.clear_notifications()
         await album.take("the middle", replay.pilot, *SIZES)
         await replay.press("enter")

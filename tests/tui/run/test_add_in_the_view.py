@@ -98,8 +98,7 @@ async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typ
         assert "replica movements" in report(watch)
         await watch.press("enter", "enter")
         assert "▸3 add" in watch.text
-        await watch.type("drain-3")
-        await watch.press("enter")
+        await watch.submit("drain-3")
         await added(watch)
         await watch.pass_until("done 3/3")
         assert watch.attached.name == "drain-3"

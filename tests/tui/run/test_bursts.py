@@ -282,8 +282,7 @@ async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action() -> 
         await open_dialog(watch)
         assert "● stop" in watch.text
         assert "partition a-1" in watch.dialog_line("●")
-        await watch.press("down", "right")
-        await watch.see()
+        await watch.press_and_see("down", "right")
         assert "● topic a (2 partitions)" in watch.text
         assert "● roll back" in watch.text
         assert watch.dialog_line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
@@ -313,8 +312,7 @@ async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is() -> No
         await open_dialog(watch)
         await watch.press("enter", "enter")
         assert isinstance(watch.app.screen, CancelScreen)
-        await watch.press("escape")
-        await watch.see()
+        await watch.press_and_see("escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert asked(watch) == []
         assert state_of(watch, "a-0") is State.ADDING
@@ -341,8 +339,7 @@ async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_re
             "This view is read-only; open it with ktui watch --write to make changes." in watch.text
         )
         assert "1 in flight is cancelled" in watch.text
-        await watch.press("y")
-        await watch.see()
+        await watch.press_and_see("y")
         assert isinstance(watch.app.screen, CancelScreen)
         assert state_of(watch, "a-0") is State.ADDING
 

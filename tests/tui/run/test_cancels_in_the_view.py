@@ -49,8 +49,7 @@ async def test_a_stopped_partition_is_never_shown_as_done() -> None:
         assert "done 0/3" in watch.line("run drain-3")
         assert known(watch, "a-0").replicas == ORIGINAL
         await watch.press("slash")
-        await watch.type("state:stopped")
-        await watch.press("enter")
+        await watch.submit("state:stopped")
         assert watch.rows == ["a-0"]
         await watch.pass_until("ENDED", most_s=3_000)
         assert "done 2/3" in watch.lines[1]
@@ -61,14 +60,12 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader() -> None:
     async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("slash")
-        await watch.type("a-0")
-        await watch.press("enter")
+        await watch.submit("a-0")
         await carry_out(watch, "right")
         assert "rolling back" in watch.line("a-0   ")
         assert "↩" in watch.line("a-0   ")
         assert "ROLLING BACK, 0 of 1 back" in watch.line("run drain-3")
-        await watch.press("enter")
-        await watch.see()
+        await watch.press_and_see("enter")
         coming = [line for line in watch.lines if "to come" in line]
         assert "  1 2 3        drops 4 5 6" in coming[-1]
         assert "(cancelled)" in watch.line("target")
@@ -89,8 +86,7 @@ async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed
         assert "4 replicas, the plan has 3: trim drops 1 of them" in watch.text
         await watch.press("y")
         await watch.pass_until("ENDED")
-        await watch.press("enter")
-        await watch.see()
+        await watch.press_and_see("enter")
         assert "×" in watch.line("  4     in sync")  # noqa: RUF001 - the sign that operators see
         printed = " ".join(watch.text.split())
         assert "It was stopped with 4 replicas; it had 3, and was to have 3. c and trim" in printed
@@ -147,8 +143,7 @@ async def test_a_rollback_goes_ahead_of_queued_partitions() -> None:
 async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_rest() -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, moved(*NAMES)) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
         await open_dialog(watch)
         assert "one starts for this, and the rest of it is paused" in watch.text
         await watch.press("y")
@@ -173,13 +168,10 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
         assert "to copy back" in watch.text
         await watch.press("y")
         await watch.say("Type the run's name")
-        await watch.type("another")
-        await watch.press("enter")
-        await watch.say(f"Type {NAME} to confirm")
+        await watch.submit("another", f"Type {NAME} to confirm")
         assert known(watch, "a-0").replicas != ORIGINAL
         await watch.press("ctrl+u")
-        await watch.type(NAME)
-        await watch.press("enter")
+        await watch.submit(NAME)
         await watch.pass_until("ROLLING BACK, 0 of 2 back")
         await watch.pass_until("2 rolled back", most_s=3_000)
         await watch.pass_until("ENDED")
@@ -349,11 +341,9 @@ UNDO_NAMES = ("a-0", "a-1", "a-2")
 async def change_limits(watch: RunWatched, partitions: str) -> None:
     """Change the limit P in the dialog, and wait for the answer."""
     await watch.press("l", "down")
-    await watch.type(partitions)
-    await watch.press("enter")
+    await watch.submit(partitions)
     await watch.pass_until("in force: they bind")
-    await watch.press("escape")
-    await watch.see()
+    await watch.press_and_see("escape")
 
 
 def limits_of(watch: RunWatched) -> Limits:
@@ -381,8 +371,7 @@ async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects() ->
     async with watching_run(cluster, moved(*UNDO_NAMES), throttle="20MB") as watch:
         await watch.press("t")
         assert "ctrl+z" not in watch.text  # nothing was changed yet
-        await watch.type("30MB")
-        await watch.press("enter")
+        await watch.submit("30MB")
         await watch.pass_until("30 MB/s into each broker, at once")
         await watch.see()
         await watch.type("5MB")
@@ -391,8 +380,7 @@ async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects() ->
         assert "Undoes your change" in watch.text
         assert "Lowered: for up to 11 s" in watch.text
         await watch.press("escape")
-        await watch.type(":undo")
-        await watch.press("enter")
+        await watch.submit(":undo")
         await watch.until(lambda: isinstance(watch.app.screen, ThrottleScreen))
         await watch.press("enter")
         await watch.pass_until("20 MB/s into each broker, at once")

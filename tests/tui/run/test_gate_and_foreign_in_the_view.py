@@ -52,8 +52,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened() -> None
         assert "Open the cancel gate?" in watch.text
         await watch.press("enter")
         assert "Open the cancel gate?" in watch.text
-        await watch.press("y")
-        await watch.see()
+        await watch.press_and_see("y")
         assert "ONLY ROLLBACKS GO ON" not in watch.text
         assert "The cancel gate is open" in watch.text
         await watch.press("O")
@@ -184,8 +183,7 @@ async def test_the_gate_stays_open_when_cancelling_the_run_is_refused(
 ) -> None:
     cluster = a_quiet_cluster(*NAMES)
     async with watching_run(cluster, moved(*NAMES)) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
 
         async def refuse(run: RunDir, _ask: object) -> None:
             raise RunRefused(f"run {run.name} was exported to drain.run")
@@ -260,8 +258,7 @@ async def test_the_duration_of_a_partition_covers_all_steps_of_the_run() -> None
 async def test_the_lanes_of_a_finished_partition_show_all_its_steps() -> None:
     async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
         await watch.pass_until("ENDED")
-        await watch.press("enter")
-        await watch.see()
+        await watch.press_and_see("enter")
         bars = [
             line for line in watch.lines if re.match(r" +[*>]?\d  +(leader|in sync|gone)", line)
         ]
@@ -296,8 +293,7 @@ async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: P
             await watch.see()
             await watch.see()
             assert "STALLED 1m" in watch.line("a-0")
-            await watch.press("enter")
-            await watch.see()
+            await watch.press_and_see("enter")
             assert "STALLED 1m" in watch.lines[2]
             assert "! broker 4 stalled for 1m" in watch.text
             assert "waits for" not in watch.text
@@ -311,8 +307,7 @@ async def test_a_waiting_partition_shows_why_in_its_row_and_in_full_in_its_detai
     async with watching_run(cluster, plan, limits) as watch:
         await watch.see()
         assert "2 of 2 under way (P)" in watch.line("a-2")
-        await watch.press("end", "enter")
-        await watch.see()
+        await watch.press_and_see("end", "enter")
         assert "P lets 2 partitions be under way, and 2 are: it begins when one" in watch.text
 
 
@@ -325,8 +320,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
         assert "1 of 2 ready, drop together" in watch.line("a-0")
         await watch.press("slash")
         await watch.type("a-0")
-        await watch.press("enter", "enter")
-        await watch.see()
+        await watch.press_and_see("enter", "enter")
         assert "are cut together once 2 do (1 does by now)" in " ".join(watch.text.split())
 
 

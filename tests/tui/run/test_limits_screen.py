@@ -84,8 +84,7 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change() -> None
         await watch.press("l")
         assert watch.dialog_line("shape").split()[1] == "whole"
         await watch.press("down")
-        await watch.type("3")
-        await watch.press("enter")
+        await watch.submit("3")
         await watch.pass_until("in force: they bind")
         assert watch.attached.run.limits == Limits(partitions=3, shape=Shape.WHOLE)
 
@@ -94,9 +93,7 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it() ->
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, moved(*NAMES), size=LARGE) as watch:
         await watch.press("l", "down")
-        await watch.type("3")
-        await watch.press("enter")
-        await watch.say("Requested; it takes effect at the next decision.")
+        await watch.submit("3", "Requested; it takes effect at the next decision.")
         # those that are not in force yet are shown beside those that are
         watch.app.refresh_run()
         await watch.pilot.pause()
@@ -133,8 +130,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
             assert any(line.split()[:1] == [letter] for line in watch.dialog)
         # the line below explains the limit that is typed
         assert "R replicas: replicas of one partition added at once." in watch.text
-        await watch.press("pagedown")
-        await watch.see()
+        await watch.press_and_see("pagedown")
         assert "Binds at the next step" in watch.text
         await watch.press("up")
         assert "internal: first, last or none" in watch.text
@@ -147,8 +143,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
             ("-1", "'-1' is not a whole number"),
         ):
             field.value = ""
-            await watch.type(typed)
-            await watch.press("enter")
+            await watch.submit(typed)
             await watch.see()
             assert words in " ".join(" ".join(watch.dialog).split())
             assert "! P partitions:" in watch.text
@@ -162,8 +157,7 @@ async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_th
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, moved(*NAMES)) as watch:
         await watch.press(":")
-        await watch.type("limits --broker 3 B=1 S=2")
-        await watch.press("enter")
+        await watch.submit("limits --broker 3 B=1 S=2")
         await watch.pass_until("B none (broker 3: 1)")
         await watch.press("l")
         assert "Limits of one broker alone: broker 3: B 1, S 2." in watch.text
@@ -181,8 +175,7 @@ async def test_limits_already_in_force_are_not_requested_again() -> None:
         assert "These limits are in force already." in watch.text
         await watch.press("escape")
         # without an engine it says what to do first
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
         await watch.press("l", "2", "enter")
         assert "Resume it first: ktui resume drain-3" in watch.text
 
@@ -207,8 +200,7 @@ async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, moved(*NAMES), limits) as watch:
         await watch.press("l", *keys)
-        await watch.type(words.rsplit(maxsplit=1)[-1])
-        await watch.press("enter")
+        await watch.submit(words.rsplit(maxsplit=1)[-1])
         await watch.see()
         assert f"{words} lets far more move at once. Press enter again to apply it." in watch.text
         assert watch.attached.status.coming is None
@@ -292,8 +284,7 @@ async def test_the_throttle_key_without_a_run_reports_that_none_is_attached() ->
 
 async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_how_to_resume_it() -> None:
     async with throttled("20MB", size=LARGE) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
         assert "its throttle stays on broker 4 and topic a" in watch.line("limits")
         await watch.press("t", "3", "enter")
         assert "The run has no engine; its throttle may stay on broker 4" in watch.text
@@ -310,9 +301,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
             assert watch.lines[-1].strip().startswith("t raise throttle   ")
 
         await watch.press("t")
-        await watch.type("30MB")
-        await watch.press("enter")
-        await watch.say("Requested; the brokers are set at the run's next poll.")
+        await watch.submit("30MB", "Requested; the brokers are set at the run's next poll.")
         await watch.pass_until("30 MB/s into each broker, at once; 2 steps in flight")
         assert await rates_of(watch) == {"4": "30000000"}
         await watch.press("escape")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from rich.text import Text
-
 from ktui.pacing.limits import Limits, Order
 from ktui.simulated import layout
 from support.simulated.moving_clusters import move, tp, wait
@@ -41,8 +39,7 @@ async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue
         assert "-1 -2 -3" in watch.line("b-0"), "what is to leave is said before it begins"
         # the list can be filtered by the states of the run
         await watch.press("slash")
-        await watch.type("state:queued")
-        await watch.press("enter")
+        await watch.submit("state:queued")
         assert watch.rows == names[1:]
         await watch.pass_until("done 1/4")
         assert watch.rows == names[2:]
@@ -70,8 +67,7 @@ async def test_the_run_is_one_of_the_views() -> None:
     async with watching_run(a_quiet_cluster("a-0", "a-1", "x-0"), moved("a-0", "a-1")) as watch:
         await watch.do(move("x-0", 4, 2, 3))
         assert watch.rows == ["a-0", "a-1"]
-        await watch.press("v")
-        await watch.see()
+        await watch.press_and_see("v")
         assert sorted(watch.rows) == ["a-0", "x-0"]
         assert "reassigning" in watch.text
         await watch.press("v", "v")
@@ -143,19 +139,15 @@ async def test_a_read_only_view_explains_why_nothing_can_be_changed() -> None:
             assert "ktui watch --write" in " ".join(watch.text.split())
             watch.app.clear_notifications()
         await watch.press("l")
-        await watch.type("5")
-        await watch.press("enter")
+        await watch.submit("5")
         assert "This view is read-only" in watch.text
 
 
 async def test_quitting_reports_that_the_run_continues_and_how_to_return() -> None:
     async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
-        await watch.press("q")
-        await watch.until(lambda: watch.app._exit)
-        (words,) = watch.app._exit_renderables
-        assert isinstance(words, Text)
-        assert "Run drain-3 goes on without it" in words.plain
-        assert "ktui watch" in words.plain
+        words = await watch.quit()
+        assert "Run drain-3 goes on without it" in words
+        assert "ktui watch" in words
 
 
 async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas() -> None:
@@ -171,8 +163,7 @@ async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas() 
         assert "4 5 6" in watch.line("target")
         assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4" in watch.text
         # a partition that nobody has looked at has a detail, too
-        await watch.press("escape", "down", "enter")
-        await watch.see()
+        await watch.press_and_see("escape", "down", "enter")
         assert "queued (1)" in watch.lines[1]
         assert watch.text.count("to come") == 4
         assert tp("a-1") in watch.looks.interests[-1].partitions
@@ -193,28 +184,22 @@ async def test_run_keys_without_a_run_report_that_none_is_attached() -> None:
             await watch.press(key)
             assert "No run is attached." in watch.text
             watch.app.clear_notifications()
-        await watch.press("q")
-        await watch.until(lambda: watch.app._exit)
-        (words,) = watch.app._exit_renderables
-        assert str(words) == "ktui: view closed."
+        words = await watch.quit()
+        assert words == "ktui: view closed."
 
 
 async def test_a_run_without_an_engine_shows_how_to_resume_it() -> None:
     async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
         assert "ENGINE DIED" in watch.line("run drain-3")
         assert "ENGINE DIED (R resume, c call off): it was killed" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("R resume · c call off   ")
         await watch.press("p")
         assert "Resume it first" in " ".join(watch.text.split())
         # and so does quitting
-        await watch.press("q")
-        await watch.until(lambda: watch.app._exit)
-        (words,) = watch.app._exit_renderables
-        assert isinstance(words, Text)
-        assert "Start one: `ktui resume drain-3`." in words.plain
-        assert "was changed" not in words.plain
+        words = await watch.quit()
+        assert "Start one: `ktui resume drain-3`." in words
+        assert "was changed" not in words
 
 
 async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer() -> None:

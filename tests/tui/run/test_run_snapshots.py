@@ -87,9 +87,7 @@ async def _pictures_of_a_run() -> Album:
     async with watching_the_run() as watch:
         await watch.pass_time(2.0)
         await watch.press("n")
-        await watch.type("plan.json")
-        await watch.press("enter")
-        await watch.say("replica movements")
+        await watch.submit("plan.json", "replica movements")
         await at_rest(watch)
         await album.take("a plan", watch.pilot, *SIZES)
         await watch.press("escape")

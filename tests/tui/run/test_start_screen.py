@@ -76,8 +76,7 @@ async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path:
         assert "Type drain-3 and press enter to start the run." in watch.text
         await watch.press("enter")  # which by itself starts nothing
         await watch.say("Type drain-3 to start the run")
-        await watch.type("drain-3")
-        await watch.press("enter")
+        await watch.submit("drain-3")
         await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")

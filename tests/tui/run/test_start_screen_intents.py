@@ -191,8 +191,7 @@ async def test_a_cluster_that_needs_no_such_plan_has_none() -> None:
 async def test_the_run_keeps_the_order_of_a_plan_with_kafkas_own_topics_last() -> None:
     async with watching_runs(cluster(internal=True), size=LARGE) as watch:
         await choose(watch, "drain")
-        await watch.type("3")
-        await watch.press("enter")
+        await watch.submit("3")
         await watch.until(lambda: "The plan is read" in report(watch))
         await go_to(watch, "limits")
         assert watch.line("internal  ").split()[1] == "last"

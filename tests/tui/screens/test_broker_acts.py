@@ -44,8 +44,7 @@ from support.views.watching import (
 
 async def at_broker(watch: RunWatched, broker: int) -> None:
     """Open the brokers screen with the cursor on a broker of 1, 2, 3 and so on."""
-    await watch.press("b", *["down"] * (broker - 1))
-    await watch.see()
+    await watch.press_and_see("b", *["down"] * (broker - 1))
 
 
 def row(watch: RunWatched, broker: int) -> str:
@@ -243,9 +242,7 @@ async def test_a_read_only_view_shows_the_status_and_says_why_it_changes_nothing
         await watch.press("s")
         await watch.say("holds 1 replica")
         await watch.press("escape", "colon")
-        await watch.type("broker cordon 1")
-        await watch.press("enter")
-        await watch.say("! This view is read-only")
+        await watch.submit("broker cordon 1", "! This view is read-only")
 
 
 async def test_the_command_line_has_the_verbs_of_a_broker_and_its_plans() -> None:
@@ -254,8 +251,7 @@ async def test_the_command_line_has_the_verbs_of_a_broker_and_its_plans() -> Non
 
         async def command(line: str) -> None:
             await watch.press("colon")
-            await watch.type(line)
-            await watch.press("enter")
+            await watch.submit(line)
 
         await command("broker status 1")
         await watch.say("holds 2 replicas")
@@ -287,8 +283,7 @@ async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it() ->
     limits = Limits(replicas=3, partitions=1)
     run = watching_run(cluster, moved(*ORDERS, target=(4, 2, 3)), limits, "2MB")
     async with run as watch:
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert " 3 to go" in watch.line("1  alive")
         assert " +3 to come" in watch.line("4  alive")
         assert "takes 3 replicas off this broker: 0 done, 3 left." in watch.text
@@ -303,8 +298,7 @@ async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_he
     async with watching_run(cluster, moved(*ORDERS), Limits(replicas=3)) as watch:
         await watch.do(layout.Kill(5))
         await watch.pass_time(70)
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert "DOWN 1m" in watch.line("5  DOWN")
         assert "broker 5 · DOWN 1m" in watch.text  # the cursor is there
         assert re.search(
@@ -336,8 +330,7 @@ async def test_a_read_only_view_names_no_key_that_it_does_not_have() -> None:
     async with watching(a_cluster(moving=["orders-0"]), (120, 30)) as watch:
         await watch.do(layout.Kill(4))
         await watch.pass_time(60)
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert "1 move waits for it." in watch.text
         assert "Start it, and they go on." in watch.text
         assert "to call them off" not in watch.text
@@ -354,8 +347,7 @@ async def test_the_flows_of_a_broker_are_drawn_over_time_under_the_line_of_its_t
     cluster.do(throttle("follower", 4, 50_000_000))
     async with watching(cluster, LARGE) as watch:
         await watch.pass_time(60)
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert "broker 4 · alive" in watch.text
         assert "copied in 5.0 MB/s" in watch.line("copied in")
         assert "█" in watch.text
@@ -368,8 +360,7 @@ async def test_without_a_run_it_is_what_anybody_moves_that_is_left() -> None:
     cluster = a_cluster(resting=["orders-0", "orders-1"])
     cluster.do(move("orders-0", 1, 3, 5))
     async with watching(cluster, (120, 40)) as watch:
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert "+1 to come" in watch.line("5  alive")
         assert "1 to go" in watch.line("2  alive")
 

@@ -236,8 +236,7 @@ async def test_the_app_shows_the_load_of_a_move_per_broker_and_which_broker_is_s
     cluster.do(throttle("follower", 4, 50_000_000))
     async with watching(cluster, (200, 60)) as watch:
         await watch.pass_time(29)
-        await watch.press("b")
-        await watch.see()
+        await watch.press_and_see("b")
         assert "1 partition counted" in watch.lines[1]
         copying, leading_words = row(watch.text, 4), " ".join(row(watch.text, 1))
         assert " ".join(copying[3:]).endswith("- 1 +1 to come 0 850 k msg 1 0 ───── 0%")

@@ -39,8 +39,7 @@ def a_cluster_of_four() -> SimulatedCluster:
 
 async def command(watch: Watching, line: str) -> None:
     await watch.press("colon")
-    await watch.type(line)
-    await watch.press("enter")
+    await watch.submit(line)
 
 
 async def test_limits_and_throttle_are_changed_as_in_the_shell() -> None:
@@ -166,8 +165,7 @@ async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
     run = watching_run(cluster, moved(*DASHBOARD_NAMES), limits, "2MB", size=size)
     async with run as watch:
         await watch.pass_time(30)
-        await watch.press("d")
-        await watch.see()
+        await watch.press_and_see("d")
 
         assert "copied into all brokers 3.0 MB/s · last 1 minute" in watch.text
         assert "1.0/2.0 MB/s" in watch.line("4  ▕")
@@ -208,8 +206,7 @@ async def test_the_dashboard_begins_at_the_first_trouble() -> None:
     async with watching(cluster) as watch:
         await watch.do(layout.Kill(4))
         await watch.pass_time(60)
-        await watch.press("d")
-        await watch.see()
+        await watch.press_and_see("d")
         assert "orders-1  STALLED" in watch.text
 
 
@@ -395,8 +392,7 @@ async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhe
 async def test_the_trouble_line_names_the_mapped_keys() -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_run(cluster, moved("a-0"), keymap=KEYMAP) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        await watch.kill_engine()
         assert "(ctrl+e resume, ! call off)" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("ctrl+e resume · ! call off   ")
 

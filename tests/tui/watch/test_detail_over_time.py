@@ -283,7 +283,7 @@ async def test_in_a_replay_the_arrows_seek_and_the_cursor_has_keys_of_its_own(
     async with replaying(run.recording, LARGE, at_s=50, name="drain-b3", speed=10.0) as replay:
         await replay.press("p")
         await replay.surveyed()
-        await replay.until_told("run drain-b3")
+        await replay.say("run drain-b3")
         await replay.press("enter")
         await replay.press("<", "<")
         assert "▼" in screen_text(replay.app)

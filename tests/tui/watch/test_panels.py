@@ -374,11 +374,9 @@ async def test_a_run_in_trouble_has_the_same_counts_everywhere_at_every_moment()
 
 async def test_a_rollback_has_the_same_counts_everywhere_at_every_moment() -> None:
     async with draining(200) as watch:
-        await watch.press("o", "c", "up", "right")
-        await watch.see()
+        await watch.press_and_see("o", "c", "up", "right")
         await watch.press("y")
-        await watch.type("drain-b3")
-        await watch.press("enter")
+        await watch.submit("drain-b3")
         await watch.pass_until("ROLLING BACK")
         for _ in range(8):
             await watch.pass_time(10)

@@ -33,8 +33,7 @@ async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_troubl
         await watch.do(*DOWN)
         await watch.pass_time(10)
         assert watch.looks.interests[-1] == Interest(health=True)
-        await watch.press("v")
-        await watch.see()
+        await watch.press_and_see("v")
         assert watch.looks.interests[-1] == Interest(unhealthy=True, health=True)
         assert set(watch.rows) == {"away-0", "under-0", "gone-0"}
         assert "OFFLINE" in watch.line("gone-0")
@@ -45,8 +44,7 @@ async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_troubl
 
 async def test_a_healthy_cluster_is_shown_as_such_with_the_number_of_partitions_checked() -> None:
     async with watching(a_cluster({"t": [(1, 2, 3)] * 12_034}), SMALL) as watch:
-        await watch.press("v")
-        await watch.see()
+        await watch.press_and_see("v")
         assert "No partition is under-replicated, under min ISR or offline." in watch.text
         assert "12,034 partitions" in watch.text
 
@@ -69,8 +67,7 @@ async def test_chosen_topics_become_the_third_view() -> None:
     async with watching(a_cluster(resting=["orders-0", "audit-0", "other-0"])) as watch:
         await watch.press("T")
         assert "Which topics?" in watch.text
-        await watch.type("orders, audit")
-        await watch.press("enter")
+        await watch.submit("orders, audit")
         await watch.see()
         assert watch.looks.interests[-1] == Interest(
             topics=frozenset({"orders", "audit"}), health=True
@@ -99,8 +96,7 @@ async def test_a_missing_chosen_topic_is_named_beside_those_that_exist() -> None
     async with watching(a_cluster(resting=["orders-0"])) as watch:
         await watch.do(layout.Hang(1), *map(layout.Kill, range(2, 10)))  # no live broker answers
         await watch.press("T")
-        await watch.type("orders, nosuch")
-        await watch.press("enter")
+        await watch.submit("orders, nosuch")
         assert "no such topic" not in watch.text
         await watch.do(layout.Resume(1))
         await watch.pass_time(15)
@@ -130,8 +126,7 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
         await watch.press("enter")
         assert "UNDER MIN · reached its target" in watch.lines[2]
         assert "! ISR 2, min 3; out of ISR: 4. Start broker 4" in watch.lines[3]
-        await watch.press("escape", "v")
-        await watch.see()
+        await watch.press_and_see("escape", "v")
         assert "‼ 1 offline (v) · 1 under min ISR (v)" in watch.lines[1]
         assert "done" not in watch.row("t-1")
         assert "UNDER MIN     >4! *2 3" in watch.row("t-1")
@@ -193,8 +188,7 @@ async def test_marks_survive_sorting_and_filtering() -> None:
         await watch.press("down", "space", "s", "S")
         assert watch.line("a-1").startswith("▌◆a-1")
         await watch.press("slash")
-        await watch.type("b")
-        await watch.press("enter")
+        await watch.submit("b")
         assert watch.rows == ["b-0"]
         assert "1 marked" in watch.line("run ·")
         await watch.press("escape")
@@ -224,8 +218,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
         assert sorted(watch.rows) == sorted(FOLD_NAMES)
         assert "▸ queued" not in watch.text
         await watch.press("o", "slash")
-        await watch.type("state:queued")
-        await watch.press("enter")
+        await watch.submit("state:queued")
         assert len(watch.rows) == 14
         # one that is marked keeps its row
         await watch.press("space", "escape")

@@ -335,8 +335,7 @@ async def test_a_filter_applies_as_it_is_typed() -> None:
 async def test_enter_keeps_and_shows_the_filter_and_escape_clears_it() -> None:
     async with watching(mixed()) as watch:
         await watch.press("slash")
-        await watch.type("pay")
-        await watch.press("enter")
+        await watch.submit("pay")
         assert "1 of 3" in watch.lines[2]
         assert "filter pay" in watch.lines[2]
         await watch.see()
@@ -433,8 +432,7 @@ async def test_a_view_begins_with_a_filter_and_up_brings_back_earlier_ones() -> 
     async with watching(cluster, topics=["a", "b"], filter_text="b-") as watch:
         assert watch.rows == ["b-0"]
         await watch.press("slash", *["backspace"] * 2)
-        await watch.type("a-")
-        await watch.press("enter")
+        await watch.submit("a-")
         assert watch.rows == ["a-0"]
         await watch.press("slash", "up", "enter")
         assert watch.rows == ["b-0"]
