@@ -161,10 +161,12 @@ class Replaying(Operating[ReplayApp]):
             await self.clock.advance(0.1)
             await self.at_rest()
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str, say: str = "") -> None:
         """Press keys, and wait for their effect."""
         await self.pilot.press(*keys)
         await self.at_rest()
+        if say:
+            await self.say(say)
 
     async def at_rest(self) -> None:
         """Wait until everything due by now is on the screen."""

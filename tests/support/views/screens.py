@@ -109,9 +109,12 @@ class Operating(Generic[A]):
         assert found, f"no line has {words!r} in it:\n{self.text}"
         return found[0]
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str, say: str = "") -> None:
+        """Press keys, and wait for some words."""
         await self.pilot.press(*keys)
         await self.pilot.pause()
+        if say:
+            await self.say(say)
 
     async def type(self, text: str) -> None:
         await self.press(*(_KEYS.get(character, character) for character in text))
@@ -119,8 +122,7 @@ class Operating(Generic[A]):
     async def submit(self, text: str, say: str = "") -> None:
         """Type a text and press enter, and wait for some words."""
         await self.type(text)
-        await self.press("enter")
-        await self.say(say)
+        await self.press("enter", say=say)
 
     async def still_until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition, while time stands still."""
@@ -185,9 +187,11 @@ class Hosted(Operating["Host[S]"], Generic[S]):
         await self.pilot.pause()
         return self.text
 
-    async def press(self, *keys: str) -> str:  # type: ignore[override] # it returns the text, too
+    async def press(self, *keys: str, say: str = "") -> str:  # type: ignore[override] # it returns the text, too
         await self.pilot.press(*keys)
         await self.pilot.wait_for_scheduled_animations()
+        if say:
+            await self.say(say)
         return self.text
 
 

@@ -302,8 +302,7 @@ async def _plan_limits() -> AsyncIterator[Pilot[None]]:
 @asynccontextmanager
 async def _rehearsal() -> AsyncIterator[Pilot[None]]:
     async with _plan_read() as watch:
-        await watch.press("ctrl+y")
-        await watch.say("at target")
+        await watch.press("ctrl+y", say="at target")
         await _rest(watch)
         yield watch.pilot
 

@@ -173,8 +173,7 @@ async def test_a_plan_is_played_as_simulated_and_its_report_has_the_figures_of_t
         await view.press("escape")
         await view.until(lambda: view.shown.outcome)
         await view.say("2 of 2 at target: i shows the report")
-        await view.press("i")
-        await view.say("at target            2 of 2")
+        await view.press("i", say="at target            2 of 2")
         report = await view.shown.report()
         figures = {line[:18].strip(): line[18:].strip() for line in report.splitlines()}
         assert abs(int(figures["time"].removesuffix(" s")) - headless.lasted_s) < 3
@@ -198,8 +197,7 @@ async def test_faults_come_by_a_key_at_the_cursors_broker_and_by_words_and_are_r
         assert "it is up" in view.text  # and nothing happens
         await view.press("right")
         assert "break something at broker 5" in view.text
-        await view.press("left", "k")
-        await view.say("kill 4: it has happened")
+        await view.press("left", "k", say="kill 4: it has happened")
         await view.until(lambda: "broker 4 down" in view.text)
 
         await view.press("b")
@@ -247,8 +245,9 @@ async def test_a_run_whose_broker_was_killed_is_rolled_back_as_on_the_real_clust
         await view.until(lambda: "step 1/2" in view.text)
         await view.press("B", "k")
         await view.until(lambda: "broker 4 down" in view.text)
-        await view.press("c", "up", "right")
-        await view.say("Press y to roll back everything in the run (2 partitions)")
+        await view.press(
+            "c", "up", "right", say="Press y to roll back everything in the run (2 partitions)"
+        )
         await view.press("y", *"moves", "enter")
         await view.until(lambda: view.shown.outcome)
 

@@ -57,8 +57,7 @@ async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir
         assert "┄┄" in queued
         assert "━" not in queued
         # the list of runs names the recording
-        await replay.press("r")
-        await replay.say("─ runs 1 · ")
+        await replay.press("r", say="─ runs 1 · ")
         assert f"in the recording {run.recording} ─" in replay.line("─ runs 1 · ")
         assert "ktui-replay-" not in replay.text
         await replay.press("escape")
@@ -130,8 +129,7 @@ async def test_the_arrows_move_the_cursor_in_a_text_field(run: RunDir) -> None:
         assert "/orders" in replay.text.replace("filter ", "/")
         assert replay.position_s < 0.5
         # a chosen view stays when it goes somewhere else
-        await replay.press("escape")
-        await replay.say("run drain-3  RUNNING")
+        await replay.press("escape", say="run drain-3  RUNNING")
         await replay.press("v")
         assert "reassigning" in replay.text
         await replay.press("shift+right", "left", "shift+left")
@@ -140,8 +138,7 @@ async def test_the_arrows_move_the_cursor_in_a_text_field(run: RunDir) -> None:
 
 async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.say("run drain-3  RUNNING")
+        await replay.press("p", say="run drain-3  RUNNING")
         for key in ("b", "e", "l", "t", "r", "enter"):
             await replay.press(key)
             assert "PAUSED" in replay.text
@@ -153,8 +150,7 @@ async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir
 
 async def test_the_keys_of_a_replay_work_in_the_dialogs_of_a_run(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.say("run drain-3  RUNNING")
+        await replay.press("p", say="run drain-3  RUNNING")
         for key in ("l", "t"):
             await replay.press(key)
             assert "PAUSED" in replay.text
@@ -177,10 +173,8 @@ async def test_a_replay_jumps_from_event_to_event_and_shows_each(run: RunDir) ->
 
 async def test_a_replay_jumps_to_a_typed_time(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p", "a")
-        await replay.say("The recording goes from 2026-01-01")
-        await replay.press(*"soon", "enter")
-        await replay.say("'soon' is not a moment. Use 14:02:31")
+        await replay.press("p", "a", say="The recording goes from 2026-01-01")
+        await replay.press(*"soon", "enter", say="'soon' is not a moment. Use 14:02:31")
         await replay.press(*["backspace"] * 4, "plus", *"25s", "enter")
         assert line(replay).lstrip().startswith("0:25")
         await replay.press("a", "escape")
@@ -201,17 +195,14 @@ async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actio
     run: RunDir,
 ) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.say("run drain-3  RUNNING")
+        await replay.press("p", say="run drain-3  RUNNING")
         assert "done 0/3" in replay.line("run drain-3")
         assert "step 1/" in replay.line("orders-0")
         await replay.press("right", "right")
         assert " 0 B of" not in replay.line("run drain-3")
-        await replay.press(*["shift+right"] * 20)
-        await replay.say("drain-3 ENDED")
+        await replay.press(*["shift+right"] * 20, say="drain-3 ENDED")
         assert "done 3/3" in replay.lines[1]
-        await replay.press(*["shift+left"] * 20)
-        await replay.say("run drain-3  RUNNING")
+        await replay.press(*["shift+left"] * 20, say="run drain-3  RUNNING")
         assert "done 0/3" in replay.line("run drain-3")
         assert "resume" not in replay.text
         assert len(replay.app.screen_stack) == 1
@@ -219,16 +210,14 @@ async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actio
 
 async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.say("run drain-3  RUNNING")
+        await replay.press("p", say="run drain-3  RUNNING")
         await replay.press("n", "c", "X", "O")
         assert len(replay.app.screen_stack) == 1
         await replay.press("P")
         assert replay.message == "A replay is read-only: nothing can be changed in it."
         await replay.press("l")
         assert "A replay is read-only" in replay.text
-        await replay.press("escape", "r")
-        await replay.say("engine: ")
+        await replay.press("escape", "r", say="engine: ")
         assert "A replay is read-only" not in replay.text
         await replay.press("R")
         assert "A replay is read-only: nothing can be changed in it." in replay.text
@@ -236,8 +225,7 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
 
 async def test_the_detail_of_a_partition_follows_the_replay_backwards(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
-        await replay.press("p", "shift+right")
-        await replay.say("drain-3")
+        await replay.press("p", "shift+right", say="drain-3")
         await replay.press("enter")
         assert isinstance(replay.app.screen, DetailScreen)
         later = replay.text.count("joined the ISR")

@@ -136,8 +136,7 @@ async def test_a_run_that_ended_long_ago_opens_with_the_lanes_and_lag_of_its_mov
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(3_600)
     async with watching_runs(cluster, folder=tmp_path) as watch:
-        await watch.press("r")
-        await watch.say("ENDED")
+        await watch.press("r", say="ENDED")
         await watch.press("enter")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()
@@ -149,8 +148,7 @@ async def test_a_run_that_ended_long_ago_opens_with_the_lanes_and_lag_of_its_mov
         await watch.press("enter")
         assert re.search("▁+▂+▃+▄+▅+▆+▇+█+╎", watch.line("*4     leader"))
         assert re.search("█+▇+▆+▅+▄+▃+▂+▁", watch.text), "the lag, down to nothing"
-        await watch.press("escape", "v")
-        await watch.say("Nothing is being reassigned.")
+        await watch.press("escape", "v", say="Nothing is being reassigned.")
 
 
 async def test_a_run_without_a_recording_has_no_history(tmp_path: Path) -> None:
@@ -262,8 +260,7 @@ async def test_a_rehearsal_is_replayed_with_its_run_and_what_broke_it(
         await replay.surveyed()
         await replay.press("full_stop")
         await replay.say("broker 5: log dirs")  # it does not answer, and is not fenced yet
-        await replay.press("full_stop")
-        await replay.say("broker 5 down")
+        await replay.press("full_stop", say="broker 5 down")
     async with replaying(recording, at_s=ended_s + 1) as replay:
         await replay.say("moves ENDED")
         assert "done 2/2" in replay.text
@@ -283,19 +280,15 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def test_a_replay_shows_a_promise_as_it_stood_at_the_moment_played(recording: Path) -> None:
     async with replaying(recording, WIDE, at_s=5.5) as replay:
-        await replay.press("p")
-        await replay.say("load<8 no figure")
+        await replay.press("p", say="load<8 no figure")
         assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
         assert "kept" not in replay.line("load<8")
 
-        await replay.press(*["right"] * 3)
-        await replay.say("load<8 2 100% kept")
+        await replay.press(*["right"] * 3, say="load<8 2 100% kept")
         assert "throttle 3.1 MB/s into each broker" in replay.line("load<8")
 
-        await replay.press(*["right"] * 2)
-        await replay.say("load<8 no figure 60% kept")
+        await replay.press(*["right"] * 2, say="load<8 no figure 60% kept")
         assert "throttle 1.0 MB/s into each broker" in replay.line("load<8")
         assert "CANNOT BE DONE BY 00:01: 00:04 AT THE SOONEST" in replay.line("run driven")
 
-        await replay.press(*["left"] * 2)
-        await replay.say("load<8 2 100% kept")
+        await replay.press(*["left"] * 2, say="load<8 2 100% kept")

@@ -156,8 +156,7 @@ async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_res
 async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
     async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
         await watch.pass_until("ENDED")
-        await watch.press("r")
-        await watch.say("ended at")
+        await watch.press("r", say="ended at")
         await watch.press("c")
         await watch.until(lambda: isinstance(watch.app.screen, CancelScreen))
         await watch.see()
@@ -166,8 +165,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
         assert "2 are rolled back" in watch.text
         assert "The run has ended: an engine starts for this" in watch.text
         assert "to copy back" in watch.text
-        await watch.press("y")
-        await watch.say("Type the run's name")
+        await watch.press("y", say="Type the run's name")
         await watch.submit("another", f"Type {NAME} to confirm")
         assert known(watch, "a-0").replicas != ORIGINAL
         await watch.press("ctrl+u")
@@ -177,8 +175,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
         await watch.pass_until("ENDED")
         assert "CANCEL GATE" not in watch.text
         assert known(watch, "a-0").replicas == known(watch, "b-0").replicas == ORIGINAL
-        await watch.press("r")
-        await watch.say("2 called off (rolled back)")
+        await watch.press("r", say="2 called off (rolled back)")
         assert watch.line("0/2").split()[:6] == [NAME, "ENDED", "0/2", "↩" * 16, "0", "2"]
 
 
@@ -255,8 +252,7 @@ async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(key: s
 
 async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys() -> None:
     async with one_ended_and_another_lives() as watch:
-        await watch.press("r")
-        await watch.say("engine: process")
+        await watch.press("r", say="engine: process")
         await watch.press("home", "enter")
         await watch.until(lambda: watch.app.attached and watch.attached.name == "night")
         await watch.see()
@@ -399,8 +395,7 @@ async def test_a_change_by_somebody_else_is_not_undone_even_if_it_comes_after_th
         await watch.press("enter")
         await watch.pass_until("the limits were changed meanwhile: P 3 -> 2")
         assert limits_of(watch).partitions == 2
-        await watch.press("escape", "U")
-        await watch.say("is not yours: ada@ops1 (7) made it")
+        await watch.press("escape", "U", say="is not yours: ada@ops1 (7) made it")
 
 
 async def test_a_read_only_view_undoes_nothing() -> None:

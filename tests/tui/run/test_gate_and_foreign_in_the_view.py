@@ -139,8 +139,7 @@ async def test_a_reassignment_of_the_run_itself_is_not_foreign() -> None:
 async def test_rows_held_in_one_run_are_not_held_in_the_next() -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "b-0", messages=100_000)
     async with watching_run(cluster, moved("a-0", "a-1"), ONE_BY_ONE) as watch:
-        await watch.press("down")
-        await watch.say("(held)")
+        await watch.press("down", say="(held)")
         beside = a_new_run(moved("b-0"), Limits(), "other")
         other = await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         watch.app.attach_to(other)
@@ -230,8 +229,9 @@ async def test_the_brokers_screen_shows_what_the_objective_allows_for_a_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with with_an_objective(monkeypatch, Figure(None, brokers=FELT)) as watch:
-        await watch.press("b", "home", *["down"] * 4)
-        await watch.say("the least rate: p99 of broker 5 was 412ms")
+        await watch.press(
+            "b", "home", *["down"] * 4, say="the least rate: p99 of broker 5 was 412ms"
+        )
         assert "│███»▏     412ms" in watch.line("p99<150ms  ▕")
 
 

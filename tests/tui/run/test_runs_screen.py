@@ -22,8 +22,7 @@ async def test_the_runs_are_listed_with_their_progress() -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
     async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("done 1/2")
-        await watch.press("r")
-        await watch.say("engine: process")
+        await watch.press("r", say="engine: process")
         assert "RUNNING" in watch.line(NAME)
         assert "1/2" in watch.line(NAME)
         assert "drain-3.json" in watch.text
@@ -37,8 +36,7 @@ async def test_the_attached_run_shows_how_close_it_is_to_the_least_possible_time
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
     async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("about ")
-        await watch.press("r")
-        await watch.say("at best ")
+        await watch.press("r", say="at best ")
 
 
 async def test_enter_attaches_the_view_to_a_run() -> None:
@@ -50,8 +48,7 @@ async def test_enter_attaches_the_view_to_a_run() -> None:
         await watch.until(lambda: watch.app.attached and watch.attached.name == "other")
         await watch.see()
         assert watch.rows == ["b-0"]
-        await watch.press("r")
-        await watch.say("ENDED")
+        await watch.press("r", say="ENDED")
         await watch.press("down", "enter")
         await watch.until(lambda: watch.app.attached and watch.attached.name == NAME)
         assert isinstance(watch.app.screen, WatchScreen)
@@ -72,14 +69,12 @@ async def test_a_view_of_an_ended_run_announces_the_next_run_once() -> None:
 
 async def test_an_empty_list_of_runs_shows_how_to_start_one() -> None:
     async with watching_runs(a_quiet_cluster("a-0")) as watch:
-        await watch.press("r")
-        await watch.say("There are no runs yet.")
+        await watch.press("r", say="There are no runs yet.")
         assert "ktui start PLAN" in watch.text
         # a folder that is no run is shown as such
         await watch.press("escape")
         (watch.state_dir.runs / "alien").mkdir(parents=True)
-        await watch.press("r")
-        await watch.say("UNREADABLE")
+        await watch.press("r", say="UNREADABLE")
         await watch.press("enter")
         assert isinstance(watch.app.screen, RunsScreen)
 
@@ -129,8 +124,7 @@ async def test_an_unfinished_run_can_be_opened_or_left_alone(tmp_path: Path) -> 
         assert not isinstance(watch.app.screen, ResumeOfferScreen)
     async with watching_runs(cluster, folder=tmp_path) as watch:
         await watch.say("waits to be resumed")
-        await watch.press("enter")
-        await watch.say("ENGINE DIED")
+        await watch.press("enter", say="ENGINE DIED")
 
 
 async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_command(
@@ -145,8 +139,7 @@ async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_comm
         assert "R resume now" not in watch.text
         await watch.press("R")
         assert isinstance(watch.app.screen, ResumeOfferScreen)
-        await watch.press("escape", "r")
-        await watch.say("WAITING FOR RESUME")
+        await watch.press("escape", "r", say="WAITING FOR RESUME")
         await watch.press("R")
         assert "ktui watch --write" in " ".join(watch.text.split())
 
@@ -154,8 +147,7 @@ async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_comm
 async def test_a_run_is_resumed_from_the_list_of_runs() -> None:
     async with watching_runs(a_quiet_cluster("a-0")) as watch:
         await abandon_run(watch)
-        await watch.press("r")
-        await watch.say("WAITING FOR RESUME")
+        await watch.press("r", say="WAITING FOR RESUME")
         await watch.press("R")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
@@ -163,8 +155,7 @@ async def test_a_run_is_resumed_from_the_list_of_runs() -> None:
 
 async def test_a_live_or_ended_run_is_not_resumed() -> None:
     async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
-        await watch.press("r")
-        await watch.say("engine: ")
+        await watch.press("r", say="engine: ")
         watch.app.clear_notifications()
         await watch.press("R", "R", "R")
         # the refusal is shown below the rows, once however often it is asked
@@ -172,7 +163,6 @@ async def test_a_live_or_ended_run_is_not_resumed() -> None:
         assert "! Run drain-3 is carried on already." in watch.text
         await watch.press("escape")
         await watch.pass_until("ENDED")
-        await watch.press("r")
-        await watch.say("ended at")
+        await watch.press("r", say="ended at")
         await watch.press("R")
         assert "Run drain-3 has ended." in watch.text

@@ -105,8 +105,7 @@ async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:
         assert "allow another live run" not in watch.text  # as there is none
         # the path is completed as it is typed
         field(watch, "#plan-path").value = f"{tmp_path}/dr"
-        await watch.press("end", "a")
-        await watch.say("drain-3.json")
+        await watch.press("end", "a", say="drain-3.json")
         await watch.press("right", "enter")
         await watch.until(lambda: "replica movements" in report(watch))
 

@@ -342,14 +342,12 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         )
         await rehearse_first_choose(watch, tmp_path)
         assert "^y rehearse first" in watch.text
-        await watch.press("ctrl+y")
-        await watch.say("at target")
+        await watch.press("ctrl+y", say="at target")
         assert "drain-3.json on a simulated twin, prod-eu. Nothing was sent." in watch.text
         figures = watch.line("at target").rstrip(" ▁▂▃▄▅▆▇█")  # without the scroll bar
         assert figures.split() == ["at", "target", *["2", "of", "2"] * 3]
         assert "the plan would be carried out on every twin" in watch.text
-        await watch.press("end")
-        await watch.say("the twins are those of a snapshot taken at")
+        await watch.press("end", say="the twins are those of a snapshot taken at")
 
         await watch.press("enter")
         assert plan_screen(watch).step.name == "limits"
@@ -361,8 +359,7 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         await settled(watch)
         await go_to(watch, "start")
         await watch.until(lambda: "as it was typed before" in facts(watch))
-        await watch.press("ctrl+y")
-        await watch.say("at target")
+        await watch.press("ctrl+y", say="at target")
         assert twins.taken == 1
         await watch.press("escape")
         await watch.until(lambda: "as it was typed before" not in facts(watch))
@@ -377,8 +374,7 @@ async def test_the_view_goes_on_beside_a_rehearsal_which_escape_cancels(tmp_path
         endless = Endless()
         watch.engines.rehearser = endless
         await rehearse_first_choose(watch, tmp_path)
-        await watch.press("ctrl+y")
-        await watch.say("measuring …")
+        await watch.press("ctrl+y", say="measuring …")
         assert "esc cancel" in watch.text
         await watch.press("e")
         assert isinstance(watch.app.screen, EventsScreen)

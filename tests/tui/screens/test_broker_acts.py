@@ -64,8 +64,7 @@ async def test_a_cordon_is_asked_about_set_read_back_and_lifted() -> None:
     async with watching_runs(cluster, size=SMALL) as watch:
         await at_broker(watch, 4)
         assert "⊘" not in row(watch, 4)
-        await watch.press("m", "c")
-        await watch.say("Cordon broker 4?")
+        await watch.press("m", "c", say="Cordon broker 4?")
         assert f"{CORDONED}: not set -> *" in words(watch)
         assert not cordon_of(cluster, 4)
         await watch.press("y")
@@ -74,10 +73,8 @@ async def test_a_cordon_is_asked_about_set_read_back_and_lifted() -> None:
         await watch.pass_until("⊘")
         assert "⊘" in row(watch, 4)
 
-        await watch.press("m", "c")
-        await watch.say("it is cordoned already")
-        await watch.press("m", "u")
-        await watch.say("* -> not set")
+        await watch.press("m", "c", say="it is cordoned already")
+        await watch.press("m", "u", say="* -> not set")
         await watch.press("y")
         await watch.pass_until("broker 4 reports no cordoned log dir")
         assert not cordon_of(cluster, 4)
@@ -87,8 +84,7 @@ async def test_a_cordon_that_has_changed_since_the_question_is_left_alone() -> N
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, size=LARGE) as watch:
         await at_broker(watch, 4)
-        await watch.press("m", "c")
-        await watch.say("Cordon broker 4?")
+        await watch.press("m", "c", say="Cordon broker 4?")
         path = BrokerSpec(id=4).log_dir_paths[0]
         other = ConfigChange(broker_resource(4), CORDONED, ConfigOp.SET, path)
         await cluster.writer().alter_configs([other])
@@ -104,8 +100,9 @@ async def test_a_broker_that_is_down_has_no_cordon_to_change() -> None:
         await at_broker(watch, 9)
         await watch.press("m")
         assert "not now: the broker is down" in watch.line("c  cordon")
-        await watch.press("c")
-        await watch.say("cordon: the broker is down, and has to answer for its own setting.")
+        await watch.press(
+            "c", say="cordon: the broker is down, and has to answer for its own setting."
+        )
         assert isinstance(watch.app.screen, ManageBrokerScreen)
 
 
@@ -160,15 +157,13 @@ async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cance
         await at_broker(watch, 4)
         await watch.press("m")
         assert "submit nothing more of 2 partitions of run drain-3" in watch.line("p  pause")
-        await watch.press("p")
-        await watch.say("Pause what comes to broker 4 or leaves it?")
+        await watch.press("p", say="Pause what comes to broker 4 or leaves it?")
         assert not paused()
         await watch.press("y")
         await watch.pass_until("pause broker 4")
         assert paused() == {tp("a-0"), tp("a-1")}
 
-        await watch.press("m", "g")
-        await watch.say("Let go on again what comes to broker 4")
+        await watch.press("m", "g", say="Let go on again what comes to broker 4")
         await watch.press("y")
         await watch.pass_until("continue broker 4")
         assert not paused()
@@ -182,8 +177,7 @@ async def test_what_comes_to_a_broker_or_leaves_it_is_paused_continued_and_cance
         assert run.tracks[tp("a-0")].cancel is CancelKind.STOP
         assert run.tracks[tp("b-0")].cancel is None
 
-        await watch.press("up", "up", "up", "m", "x")
-        await watch.say("broker 1")
+        await watch.press("up", "up", "up", "m", "x", say="broker 1")
 
 
 async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does() -> None:
@@ -191,8 +185,7 @@ async def test_the_status_says_what_a_broker_holds_and_why_as_the_shell_does() -
         a_quiet_cluster("a-0", "a-1", messages=1_000_000), moved("a-0")
     ) as watch:
         await at_broker(watch, 1)
-        await watch.press("s")
-        await watch.say("holds 2 replicas")
+        await watch.press("s", say="holds 2 replicas")
         assert "broker 1: alive" in watch.text
         told = joined_words(" ".join(watch.dialog))
         assert "1 in the plan of run drain-3, to leave, 1 in no plan" in told
@@ -207,12 +200,10 @@ async def test_a_status_longer_than_the_terminal_scrolls_with_its_keys_in_sight(
     names = [f"{letter}-0" for letter in "abcdefgh"]
     async with watching_runs(a_quiet_cluster(*names), size=SMALL) as watch:
         await at_broker(watch, 1)
-        await watch.press("s")
-        await watch.say("holds 8 replicas")
+        await watch.press("s", say="holds 8 replicas")
         assert "ktui broker remove 1" not in watch.text
         assert "esc back ─" in watch.lines[-1]
-        await watch.press("pagedown")
-        await watch.say("ktui broker remove 1")
+        await watch.press("pagedown", say="ktui broker remove 1")
 
 
 async def test_a_broker_is_called_empty_only_once_that_is_proven() -> None:
@@ -222,8 +213,7 @@ async def test_a_broker_is_called_empty_only_once_that_is_proven() -> None:
         await watch.pass_until("✓ empty, as proven at")
         assert row(watch, 5).split()[1] == "empty"
         assert row(watch, 6).split()[1] == "alive"  # nothing is counted there, or proven
-        await watch.press("s")
-        await watch.say("✓ empty: it holds no replica, and none is being moved to it")
+        await watch.press("s", say="✓ empty: it holds no replica, and none is being moved to it")
         await watch.press("escape")
         # no longer, as soon as something comes
         await watch.do(layout.Alter({tp("a-0"): (1, 2, 5)}))
@@ -236,11 +226,9 @@ async def test_a_read_only_view_shows_the_status_and_says_why_it_changes_nothing
         await at_broker(watch, 1)
         assert "m manage" not in watch.lines[-1]
         assert "s status" in watch.lines[-1]
-        await watch.press("m")
-        await watch.say("This view is read-only; open it with ktui watch --write")
+        await watch.press("m", say="This view is read-only; open it with ktui watch --write")
         assert isinstance(watch.app.screen, BrokersScreen)
-        await watch.press("s")
-        await watch.say("holds 1 replica")
+        await watch.press("s", say="holds 1 replica")
         await watch.press("escape", "colon")
         await watch.submit("broker cordon 1", "! This view is read-only")
 

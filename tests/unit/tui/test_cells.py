@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -259,76 +262,35 @@ BINARY = {f"{prefix}iB": 1024.0**i for i, prefix in enumerate(["", *"KMGTPE"]) i
 }
 
 
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (0, "0 msg"), (1, "1 msg"), (999, "999 msg"), (999.6, "1.0 k msg"), (1_234, "1.2 k msg"),
-        (9_960, "10 k msg"), (12_000, "12 k msg"), (999_499, "999 k msg"),
-        (999_500, "1.0 M msg"), (1_200_000, "1.2 M msg"), (48_000_000, "48 M msg"), (None, "-"),
-    ],
+FORMS: tuple[tuple[Callable[[Any], str], dict[Any, str]], ...] = (
+    (figures.as_messages, {
+        0: "0 msg", 1: "1 msg", 999: "999 msg", 999.6: "1.0 k msg", 1_234: "1.2 k msg",
+        9_960: "10 k msg", 12_000: "12 k msg", 999_499: "999 k msg", 999_500: "1.0 M msg",
+        1_200_000: "1.2 M msg", 48_000_000: "48 M msg", None: "-",
+    }),
+    (figures.as_bytes, {0: "0 B", 1_023: "1.0 KiB", 1_536: "1.5 KiB", 412 * 2**30: "412 GiB"}),
+    (figures.as_rate, {0: "0 B/s", 48e6: "48 MB/s", 2_500: "2.5 kB/s", None: "-"}),
+    (figures.as_duration, {
+        0: "0 s", 4.2: "4 s", 59.6: "1m", 60: "1m", 130: "2m 10s", 3_600: "1h", 3_900: "1h 5m",
+        86_400 * 3 + 4 * 3_600: "3d 4h", 1e12: ">99d", math.inf: ">99d", math.nan: "-",
+        -5: "0 s", None: "-",
+    }),
+    (figures.as_share, {0: "0%", 0.999: "99%", 1: "100%", 1.5: "100%", None: "-"}),
+    (partial(figures.as_share, approximate=True), {0.5: "~50%"}),
+    (figures.as_duration_range, {
+        Span(110, 130, 180): "2m 10s (1m 50s-3m)", Span(3, 3.1, 3.4): "3 s",
+    }),
+    (figures.as_age, {0: "0 s", 59.9: "59 s", 61: "1m", 7_300: "2h", 1e9: ">99d"}),
+    (figures.as_took, {0.009: "9 ms", 0.9996: "1.0 s", 1.24: "1.2 s"}),
 )  # fmt: skip
-def test_messages_have_at_most_three_digits_and_a_unit(count: float | None, words: str) -> None:
-    assert figures.as_messages(count) == words
+"""Ways to write figures: in three digits and a unit, all of a whole only when it is complete."""
 
 
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 B"), (1_023, "1.0 KiB"), (1_536, "1.5 KiB"), (412 * 2**30, "412 GiB"), (None, "-")],
-)
-def test_sizes_are_in_binary_units(count: float | None, words: str) -> None:
-    assert figures.as_bytes(count) == words
-
-
-@pytest.mark.parametrize(
-    ("rate", "words"), [(0, "0 B/s"), (48e6, "48 MB/s"), (2_500, "2.5 kB/s"), (None, "-")]
-)
-def test_rates_are_in_decimal_units(rate: float | None, words: str) -> None:
-    assert figures.as_rate(rate) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "0 s"), (4.2, "4 s"), (59.6, "1m"), (60, "1m"), (130, "2m 10s"), (3_600, "1h"),
-        (3_900, "1h 5m"), (86_400 * 3 + 4 * 3_600, "3d 4h"), (1e12, ">99d"),
-        (float("inf"), ">99d"), (float("nan"), "-"), (-5, "0 s"), (None, "-"),
-    ],
-)  # fmt: skip
-def test_durations_are_shown_in_their_two_largest_units(seconds: float | None, words: str) -> None:
-    assert figures.as_duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("share", "words"), [(0, "0%"), (0.999, "99%"), (1, "100%"), (1.5, "100%"), (None, "-")]
-)
-def test_a_share_is_100_percent_only_when_complete(share: float | None, words: str) -> None:
-    assert figures.as_share(share) == words
-
-
-def test_an_approximate_share_is_marked() -> None:
-    assert figures.as_share(0.5, approximate=True) == "~50%"
-
-
-def test_a_range_is_shown_with_its_ends() -> None:
-    assert figures.as_duration_range(Span(110, 130, 180)) == "2m 10s (1m 50s-3m)"
-    assert figures.as_duration_range(Span(3, 3.1, 3.4)) == "3 s"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59.9, "59 s"), (61, "1m"), (7_300, "2h"), (1e9, ">99d")],
-)
-def test_an_age_has_one_unit_and_is_never_too_old(seconds: float, words: str) -> None:
-    assert figures.as_age(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.009, "9 ms"), (0.9996, "1.0 s"), (1.24, "1.2 s")]
-)
-def test_the_duration_of_a_poll_is_shown_in_milliseconds_up_to_a_second(
-    seconds: float, words: str
+@pytest.mark.parametrize(("form", "words"), FORMS)
+def test_figures_are_short_and_have_a_unit(
+    form: Callable[[Any], str], words: dict[Any, str]
 ) -> None:
-    assert figures.as_took(seconds) == words
+    assert [form(value) for value in words] == [*words.values()]
 
 
 def test_counts_have_their_noun_in_singular_or_plural() -> None:
