@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -61,23 +62,105 @@ ETA, LEFT, RANGE = f"ETA {MIDDLE}", "about 60 min left", "(50 to 70), as measure
 PACE = "; broker 5 receives the most"
 
 
-def banner_line(width: int) -> str:
-    return "".join(piece.text for piece in first_line(STATUS, BEGAN, width))
+def _text(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
 
 
-def test_a_wide_banner_shows_how_long_on_what_grounds_and_what_sets_the_pace() -> None:
-    assert f"47%  {LEFT} {RANGE}{PACE}  {ETA}" in banner_line(230)
+class Banner(NamedTuple):
+    """What the first line of a banner shows, and what it does not."""
+
+    shows: tuple[str, ...]
+    hides: tuple[str, ...] = ()
+    width: int = 200
+    above: ShownAbove = ShownAbove()
+    changes: Mapping[str, Any] = {}
+
+    @property
+    def line(self) -> str:
+        status = msgspec.structs.replace(STATUS, **self.changes)
+        return _text(first_line(status, BEGAN, self.width, self.above))
 
 
-def test_a_banner_of_80_columns_keeps_how_long_and_drops_the_range() -> None:
-    line = banner_line(80)
-    assert f"47%  {LEFT}" in line
-    assert "(" not in line
+COUNTS = {State.DONE: 214, State.BLOCKED: 4}
+BACK = {
+    "partitions": 5,
+    "rolling_back": 3,
+    "counts": {State.ROLLED_BACK: 2, State.STOPPING: 3},
+}
+TWO_BACK = "ROLLING BACK, 2 of 5 back"
+STALLED = {"stages": {Stage.STALLED: 2}}
+
+
+def _promise(*, late: bool) -> dict[str, Any]:
+    chosen = RateChosen(ends_at=BEGAN + timedelta(minutes=70), late=late)
+    by = Schedule(by=BEGAN + timedelta(hours=1))
+    return {"schedule": by, "throttle": ThrottleStatus(chosen=chosen)}
+
+
+BANNERS = {
+    "a wide one has how long it takes, on what grounds, and what sets the pace": Banner(
+        (f"47%  {LEFT} {RANGE}{PACE}  {ETA}",), width=230
+    ),
+    "80 columns have how long it takes, and not its range": Banner((f"47%  {LEFT}",), ("(",), 80),
+    "nothing known of the end is said before the sizes": Banner(
+        ("4 blocked", "47%  time left unknown"), width=80,
+        changes={"counts": COUNTS, "stages": count_stages(COUNTS, 0), "time_left": None},
+    ),
+    "a rollback counts what is still being stopped, and has an ETA": Banner(
+        (f"drain-b3  {TWO_BACK}", LEFT), ("RUNNING",), changes=BACK
+    ),
+    **{
+        f"a rollback goes on where the run is {state.value}": Banner(
+            (f"{words}  {TWO_BACK}", LEFT), changes={**BACK, "state": state}
+        )
+        for state, words in (
+            (RunState.GATED, "GATE SHUT"), (RunState.PAUSED, "PAUSED"),
+            (RunState.WAITING, "WAITING"),
+        )
+    },
+    "a rollback needs no words for a cancel gate that the header shows": Banner(
+        (f"drain-b3  {TWO_BACK}",), ("GATE SHUT",), above=ShownAbove(cancel_gate=True),
+        changes={**BACK, "state": RunState.GATED},
+    ),
+    "stalls that the line of troubles counts are not counted again": Banner(
+        (), ("2 STALLED",), above=ShownAbove({Stage.STALLED: 2}), changes=STALLED
+    ),
+    "where it counts fewer stalls, all are": Banner(
+        ("2 STALLED",), above=ShownAbove({Stage.STALLED: 1}), changes=STALLED
+    ),
+    "nothing is forecast while others are held beside a rollback": Banner(
+        (TWO_BACK,), ("left",), changes={**BACK, "state": RunState.GATED, "partitions": 880}
+    ),
+    "no rollback goes on without an engine": Banner(
+        (), ("ROLLING BACK",), changes={**BACK, "state": RunState.RESUMABLE}
+    ),
+    "what was stopped before it began is not called stopped": Banner(
+        ("1 stopped  2 not started",),
+        changes={"counts": {State.DONE: 2, State.STOPPED: 3}, "not_started": 2},
+    ),
+    "no failure takes no room": Banner((), ("failed",)),
+    "a failure has room": Banner(
+        ("1 failed",), width=80, changes={"stages": {Stage.DONE: 2, Stage.FAILED: 1}}
+    ),
+    "a promise says by when the run is to be done": Banner(
+        (f"done by {MIDDLE}",), width=120, changes=_promise(late=False)
+    ),
+    "a promise says that it cannot be kept": Banner(
+        (f"CANNOT BE DONE BY {MIDDLE}: {HIGH} AT THE SOONEST",), width=120,
+        changes=_promise(late=True),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("banner", BANNERS.values(), ids=BANNERS)
+def test_a_banner_shows_what_matters_and_nothing_twice(banner: Banner) -> None:
+    assert [words for words in banner.shows if words not in banner.line] == []
+    assert [words for words in banner.hides if words in banner.line] == []
 
 
 @pytest.mark.parametrize("width", range(70, 200))
 def test_the_banner_drops_less_important_facts_first(width: int) -> None:
-    line = banner_line(width)
+    line = Banner((), width=width).line
     facts = ("▕", PACE, "batch", ETA, "GiB of", RANGE, "1 stopped", "47%", LEFT)
     kept = [words in line for words in facts]
     assert kept == sorted(kept)
@@ -86,112 +169,10 @@ def test_the_banner_drops_less_important_facts_first(width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
-    status = msgspec.structs.replace(STATUS, name="drain-broker-3-of-the-second-rack-" + "9" * 40)
-    line = "".join(piece.text for piece in first_line(status, BEGAN, width))
+    name = "drain-broker-3-of-the-second-rack-" + "9" * 40
+    line = Banner((), width=width, changes={"name": name}).line
     assert "run drain-broker-3-of-t…" in line
     assert f"47%  {LEFT}" in line
-
-
-def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
-    counts = {State.DONE: 214, State.BLOCKED: 4}
-    stages = count_stages(counts, 0)
-    status = msgspec.structs.replace(STATUS, counts=counts, stages=stages, time_left=None)
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
-    assert "4 blocked" in line
-    assert "47%  time left unknown" in line
-
-
-ROLLING_BACK = msgspec.structs.replace(
-    STATUS, partitions=5, rolling_back=3, counts={State.ROLLED_BACK: 2, State.STOPPING: 3}
-)
-
-
-def rollback_line(**changes: Any) -> str:
-    status = msgspec.structs.replace(ROLLING_BACK, **changes)
-    return "".join(piece.text for piece in first_line(status, BEGAN, 200))
-
-
-def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
-    line = rollback_line()
-    assert "drain-b3  ROLLING BACK, 2 of 5 back" in line
-    assert LEFT in line
-    assert "RUNNING" not in line
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        (RunState.GATED, "GATE SHUT"),
-        (RunState.PAUSED, "PAUSED"),
-        (RunState.WAITING, "WAITING"),
-    ],
-)
-def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
-    line = rollback_line(state=state)
-    assert f"{words}  ROLLING BACK, 2 of 5 back" in line
-    assert LEFT in line
-
-
-def test_a_rollback_needs_no_words_for_a_cancel_gate_that_the_header_shows() -> None:
-    status = msgspec.structs.replace(ROLLING_BACK, state=RunState.GATED)
-    above = ShownAbove(cancel_gate=True)
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, above))
-    assert "drain-b3  ROLLING BACK, 2 of 5 back" in line
-    assert "GATE SHUT" not in line
-
-
-@pytest.mark.parametrize(("above", "shown"), [(2, False), (1, True)])
-def test_stalls_that_the_line_of_troubles_counts_are_not_counted_again(
-    above: int,
-    shown: bool,  # noqa: FBT001 - a parameter
-) -> None:
-    status = msgspec.structs.replace(STATUS, stages={Stage.STALLED: 2})
-    seen = ShownAbove({Stage.STALLED: above})
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, seen))
-    assert ("2 STALLED" in line) is shown
-
-
-def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:
-    line = rollback_line(state=RunState.GATED, partitions=880)
-    assert "ROLLING BACK, 2 of 5 back" in line
-    assert "left" not in line
-
-
-def test_no_rollback_goes_on_without_an_engine() -> None:
-    assert "ROLLING BACK" not in rollback_line(state=RunState.RESUMABLE)
-
-
-def test_what_was_stopped_before_it_began_is_not_called_stopped() -> None:
-    counts = {State.DONE: 2, State.STOPPED: 3}
-    status = msgspec.structs.replace(STATUS, counts=counts, not_started=2)
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 200))
-    assert "1 stopped  2 not started" in line
-
-
-def test_no_failure_takes_no_room() -> None:
-    assert "failed" not in banner_line(200)
-    failed = msgspec.structs.replace(STATUS, stages={Stage.DONE: 2, Stage.FAILED: 1})
-    assert "1 failed" in "".join(piece.text for piece in first_line(failed, BEGAN, 80))
-
-
-@pytest.mark.parametrize(
-    ("late", "words"),
-    [
-        (False, f"done by {MIDDLE}"),
-        (True, f"CANNOT BE DONE BY {MIDDLE}: {HIGH} AT THE SOONEST"),
-    ],
-)
-def test_the_banner_shows_by_when_a_run_is_to_be_done_and_whether_it_can_be(
-    late: bool,  # noqa: FBT001 - a parameter of the cases
-    words: str,
-) -> None:
-    chosen = RateChosen(ends_at=BEGAN + timedelta(minutes=70), late=late)
-    schedule, throttle = Schedule(by=BEGAN + timedelta(hours=1)), ThrottleStatus(chosen=chosen)
-    status = msgspec.structs.replace(STATUS, schedule=schedule, throttle=throttle)
-
-    line = "".join(piece.text for piece in first_line(status, BEGAN, 120))
-
-    assert words in line
 
 
 @pytest.mark.parametrize(
@@ -209,7 +190,7 @@ def test_the_banner_shows_the_figure_beside_its_objective(
     throttle = ThrottleStatus(rates=rates, held=held)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
-    assert words in "".join(piece.text for piece in second_line(status, 160))
+    assert words in _text(second_line(status, 160))
 
 
 def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_cells() -> None:
@@ -220,7 +201,7 @@ def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_ce
     throttle = ThrottleStatus(rates=rates, held=held, bounded=bounded)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
-    line = "".join(piece.text for piece in second_line(status, 80))
+    line = _text(second_line(status, 80))
 
     assert "throttle 4.0 MB/s to 9.0 MB/s" in line
     assert "p99<150ms 212ms 95% kept" in line
@@ -272,10 +253,6 @@ def test_each_broker_has_its_wanted_set_and_original_rate(tmp_path: Path) -> Non
 
     assert (row.wanted, row.set_to, row.found) == (50_000_000, "50 MB/s", "1.0 kB/s")
     assert lists_in_words(run) == "1 replica listed for it, of topic orders."
-
-
-def _text(pieces: list[Piece]) -> str:
-    return "".join(piece.text for piece in pieces)
 
 
 RATE = ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE
@@ -437,4 +414,4 @@ def test_the_bar_has_the_share_of_each_state_and_a_cell_for_the_least_trouble(
     status = msgspec.structs.replace(
         STATUS, partitions=sum(counts.values()), counts=counts, stages=count_stages(counts, 0)
     )
-    assert "".join(piece.text for piece in stage_bar(status, 20)) == bar
+    assert _text(stage_bar(status, 20)) == bar
