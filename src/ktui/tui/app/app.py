@@ -34,7 +34,6 @@ from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.broker_controller import BrokerController
-from ktui.tui.app.kept_view import ViewKeeper
 from ktui.tui.app.run_catalog import CancelController, RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.terminal import (
@@ -70,7 +69,7 @@ from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.dialog import Action, Commands, CommandScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_sections
-from ktui.tui.screens.panels import Panels
+from ktui.tui.screens.panels import Panels, ViewKeeper
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.questions import ToolCommandsScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, ThrottleScreen

@@ -48,6 +48,7 @@ class Dialog(ModalScreen[ResultT]):
 
     The first lines of the screen stay free: they show the cluster, its trouble and the run. Where
     the box is higher than the rest, it scrolls. A `dense` one needs all lines of a low terminal.
+    Textual calls the `on_mount` of a subclass, and then that of this class.
     """
 
     DEFAULT_CSS = """

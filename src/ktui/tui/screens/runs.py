@@ -74,7 +74,6 @@ class RunsScreen(TableScreen):
         self._refused: tuple[str, str] | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         # runs are few: what is known of one stands right below them
         self.table.styles.height, self.table.styles.max_height = "auto", "60%"
         self.table.styles.margin = (0, 0, 1, 0)
@@ -254,7 +253,6 @@ class InsightsScreen(TextScreen[None]):
         self._basis = ""
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._load()
 
     @work(exit_on_error=False)
@@ -331,7 +329,6 @@ class ReportScreen(TextScreen[None]):
         self._rehearsal = rehearsal
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.show_text(READING)
         self.action_read()
 
@@ -420,7 +417,6 @@ class RehearsalScreen(TextScreen[RehearsalEnd]):
         self._rehearsed: RehearsedPlan | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(_TICK_S, self._show_progress)
         self._begin(new_snapshot=False)
 

@@ -31,6 +31,7 @@ class Choices(Widget):
 
     LABEL_ROLE: ClassVar = "dim"
     DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
+    place: reactive[int] = reactive(0)
 
     @dataclass
     class Chosen(Message):
@@ -53,11 +54,6 @@ class Choices(Widget):
     ) -> None:
         super().__init__(id=id)
         self._label, self._words, self._across = f"{label:<7}", words, across
-        self._place = 0
-
-    def show(self, place: int) -> None:
-        self._place = place
-        self.refresh()
 
     def render(self) -> Content:
         width = self.content_size.width
@@ -84,7 +80,7 @@ class Choices(Widget):
             start = end + len(_GAP)
 
     def _piece(self, place: int) -> Piece:
-        chosen = place == self._place
+        chosen = place == self.place
         sign = _CHOSEN if chosen else _OTHER
         return Piece(f"{sign}{self._words[place]}", "" if chosen else "dim", bold=chosen)
 
@@ -121,12 +117,7 @@ class FormChoices(Choices, can_focus=True):
         place: int = 0,
     ) -> None:
         super().__init__(f"{label:<{_LABEL_CELLS}}", words, id=id, across=True)
-        self._count = len(words)
-        self.show(place)
-
-    @property
-    def place(self) -> int:
-        return self._place
+        self.set_reactive(FormChoices.place, place)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Among fields no letter is a command, so the footer shows none."""
@@ -134,11 +125,11 @@ class FormChoices(Choices, can_focus=True):
         return character is not None and character.isalpha()
 
     def action_step(self, step: int) -> None:
-        self.post_message(self.Chosen(self, (self._place + step) % self._count))
+        self.post_message(self.Chosen(self, (self.place + step) % len(self._words)))
 
     @on(Choices.Chosen)
     def _pick(self, event: Choices.Chosen) -> None:
-        self.show(event.place)
+        self.place = event.place
 
 
 class TextField(Input):

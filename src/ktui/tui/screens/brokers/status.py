@@ -261,7 +261,6 @@ class BrokerStatusScreen(Dialog[None], ReportsOwnErrors):
         yield Static(Content("Reading what it holds …"), id="broker-status")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.action_read()
 
     def action_read(self) -> None:

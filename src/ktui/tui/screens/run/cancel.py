@@ -214,7 +214,6 @@ class CancelScreen(Dialog[DialogChoice | None]):
         yield NameField(placeholder=self._attached.name, disabled=True)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.app.clear_notifications()
         self._choose(self._chosen)
 
@@ -263,8 +262,8 @@ class CancelScreen(Dialog[DialogChoice | None]):
     @on(Resize)
     def _draw(self) -> None:
         chosen = self._chosen
-        self.query_one("#scopes", Choices).show(self._scopes.index(chosen.scope))
-        self.query_one("#actions", Choices).show(_ACTIONS.index(chosen.action))
+        self.query_one("#scopes", Choices).place = self._scopes.index(chosen.scope)
+        self.query_one("#actions", Choices).place = _ACTIONS.index(chosen.action)
         means, said = _MEANS[chosen.action], Content("\n").join(self._summary_lines())
         self.query_one("#cancel-means", Static).update(Content(means))
         self.query_one("#cancel-table", Static).update(Content("\n").join(self._lines()))

@@ -76,7 +76,6 @@ class RunChangeScreen(Dialog[None], ReportsOwnErrors):
         self._said = Content("")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.app.clear_notifications()
 
     @property
