@@ -147,13 +147,10 @@ class DemoApp(SimulatedApp):
     def on_event(self, event: Event) -> Coroutine[Any, Any, None]:
         by_hand = isinstance(event, (Key, MouseDown, MouseScrollDown, MouseScrollUp, Paste))
         if by_hand and self._tour.plays and not self._tour.is_own(event):
-            goes_on = isinstance(event, Key) and self._is_of_tour(event)
-            if not goes_on:
+            keys = self.keymap.get("demo.tour", "ctrl+g").split(",")
+            if not (isinstance(event, Key) and event.key in keys):
                 self._hold_tour()
         return super().on_event(event)
-
-    def _is_of_tour(self, event: Key) -> bool:
-        return event.key in self.keymap.get("demo.tour", "ctrl+g").split(",")
 
     def _hold_tour(self) -> None:
         self._tour.held = True

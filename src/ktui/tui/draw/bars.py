@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
@@ -243,8 +243,8 @@ def _limited_line(line: str, limits: Sequence[float | None], row: int, *, last: 
         for cell, eighths, limited in zip(line, most, here, strict=True)
     ]
     return [
-        Piece("".join(part), "falling-behind" if limited else "moving")
-        for limited, part in _split(cells, here)
+        Piece("".join(cell for _, cell in part), "falling-behind" if limited else "moving")
+        for limited, part in groupby(zip(here, cells, strict=True), key=itemgetter(0))
     ]
 
 
@@ -261,8 +261,3 @@ def _bridged(levels: Sequence[float | None]) -> list[float | None]:
         if other - one <= _LONGEST_BRIDGE and levels[one] == levels[other]:
             bridged[one:other] = [levels[one]] * (other - one)
     return bridged
-
-
-def _split(line: Sequence[str], limited: Sequence[bool]) -> Iterator[tuple[bool, list[str]]]:
-    for limit, cells in groupby(zip(limited, line, strict=True), key=itemgetter(0)):
-        yield limit, [cell for _, cell in cells]

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigResource, Verdict
+from ktui.cluster.ports import Verdict
 from ktui.execution import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
@@ -86,7 +86,9 @@ class SentRequests:
                 self._sent(entry, (elect.tp, Request.ELECT), ELECT, f"{elect.tp} {elect.leader}")
             case events.Configure(changes=changes):
                 for resource in dict.fromkeys(change.resource for change in changes):
-                    self._sent(entry, resource, CONFIGURE, _resource_text(resource))
+                    self._sent(
+                        entry, resource, CONFIGURE, f"{resource.scope.value} {resource.name}"
+                    )
             case events.Answered() as answer:
                 self._answered((answer.tp, answer.request), answer.verdict, answer.code)
             case events.Configured() as answer:
@@ -106,10 +108,6 @@ class SentRequests:
         if request is not None:
             self.changes += 1
             request.verdict, request.why = verdict, code or ""
-
-
-def _resource_text(resource: ConfigResource) -> str:
-    return f"{resource.scope.value} {resource.name}"
 
 
 def sent_lines(newest: Iterable[SentRequest]) -> list[list[Piece]]:

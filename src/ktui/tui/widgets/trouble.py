@@ -54,7 +54,6 @@ def troubles(status: Status) -> list[Trouble]:
         *_lost_partitions(status),
         *_down(status),
         *_stalls(status),
-        *_held_up(status),
         *_of_throttle(status.run),
         *_reduced(status),
         *_denied(status),
@@ -136,6 +135,8 @@ def _stalls(status: Status) -> Iterator[Trouble]:
             f"{len(others):,} STALLED, foreign: {others[0]}{' …' if len(others) > 1 else ''}",
             _FOREIGN,
         )
+    if count := held_up(status):
+        yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
 
 
 def held_up(status: Status) -> int:
@@ -143,11 +144,6 @@ def held_up(status: Status) -> int:
     counts = {} if status.run is None else status.run.counts
     reported = max(0, counts.get(State.STALLED, 0) - own_stalls(status))  # the engine saw it first
     return max(0, status.overview.totals.held_up - reported)
-
-
-def _held_up(status: Status) -> Iterator[Trouble]:
-    if count := held_up(status):
-        yield Trouble(f"{count:,} held up", (Help("open", "detail"),), "falling-behind")
 
 
 def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:

@@ -279,20 +279,13 @@ def throttle(config: BrokerConfig | None) -> str:
     """Return the replication throttle as text: inbound (follower side), outbound (leader side)."""
     if config is None:
         return figures.UNKNOWN
-    if not _throttled(config):
-        return "none"
     rates = (config.follower_throttle_rate, config.leader_throttle_rate)
-    return " ".join(
+    known = [
         f"{way} {figures.as_rate(rate)}"
         for way, rate in zip(("in", "out"), rates, strict=True)
         if rate is not None
-    )
-
-
-def _throttled(config: BrokerConfig | None) -> bool:
-    return config is not None and not (
-        config.follower_throttle_rate is None and config.leader_throttle_rate is None
-    )
+    ]
+    return " ".join(known) or "none"
 
 
 def _rack(view: BrokerView) -> list[Piece]:

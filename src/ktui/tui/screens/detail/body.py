@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.execution.cancel_preview import PartitionPreview, preview_partition
+from ktui.execution.cancel_preview import preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
@@ -373,7 +373,9 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
     kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do
     for kind, words in _CANCELS:
         each = preview_partition(of_run.track, kind, limits, observed)
-        does = _sent(each), f"{_list(each.replicas)}{_led(each)}"
+        led = "" if each.leader is None else f", leader {each.leader}"
+        sent = "not now" if each.not_now is not None else each.sent
+        does = sent, f"{_list(each.replicas)}{led}"
         if kind is not CancelKind.TRIM or does not in kinds:  # it is for what a stop would leave
             kinds.setdefault(does, []).append(words)
     goes_on = (
@@ -391,14 +393,6 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
         for words, sent, after in every
     ]
     return [heading, *lines]
-
-
-def _sent(each: PartitionPreview) -> str:
-    return "not now" if each.not_now is not None else each.sent
-
-
-def _led(each: PartitionPreview) -> str:
-    return "" if each.leader is None else f", leader {each.leader}"
 
 
 def event_lines(events: Sequence[Event], width: int) -> list[Content]:

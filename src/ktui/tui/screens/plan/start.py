@@ -74,7 +74,7 @@ def start_facts(
     pairs = [
         ("plan", clean(plan)),
         ("moves", _moves(preview)),
-        ("limits", _limits(preview.limits)),
+        ("limits", "  ".join([*limit_figures(preview.limits), shape_in_words(preview.limits)])),
         ("throttle", throttle),
     ]
     pairs += [("canary", canary)] if canary else []
@@ -93,10 +93,6 @@ def _moves(preview: PlanPreview) -> str:
     copied = preview.bytes_to_copy
     size = "size not known" if copied is None else f"{as_bytes(copied)} to copy"
     return f"{replicas} ({size}), {as_count(summary.leader_movements, 'leader')}"
-
-
-def _limits(limits: Limits) -> str:
-    return "  ".join([*limit_figures(limits), shape_in_words(limits)])
 
 
 _START = "start"

@@ -392,13 +392,12 @@ class PartitionList(LineView, can_focus=True):
         below = y - self._fold_top
         if below < 0:
             row = self._row_at(self.scroll_offset.y + y)
-            return self._below_strip() if row is None else self._strip(row)
+            if row is None:
+                return self._line_strip(self._below or [], under_cursor=True)
+            return self._strip(row)
         if below < len(self._fold_lines):
             return self._fold_strip(below)
         return Strip.blank(self.size.width, self.paint.background("background"))
-
-    def _below_strip(self) -> Strip:
-        return self._line_strip(self._below or [], under_cursor=True)
 
     def _fold_strip(self, place: int) -> Strip:
         pieces = self._fold_lines[place].pieces(self.size.width - CURSOR_WIDTH)

@@ -167,10 +167,6 @@ class WatchScreen(Screen[None]):
             self._shown.last, self._rows, health_first=health_first, of_run=of_run
         )
 
-    @property
-    def _missing(self) -> frozenset[str]:
-        return missing_topics(self.topics, self._asked_at_s, self._last)
-
     def _view_state(self) -> ViewState:
         arrangement = self.partition_list.arrangement
         last = self._last
@@ -179,7 +175,7 @@ class WatchScreen(Screen[None]):
         return ViewState(
             view=self.view,
             topics=self.topics,
-            missing=self._missing,
+            missing=missing_topics(self.topics, self._asked_at_s, last),
             as_at=self._freshness.as_at(census) if self.view is View.UNHEALTHY else "",
             shown=len(arrangement.rows),
             belonging=arrangement.belonging,
