@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -334,6 +334,15 @@ async def watching_run(
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()
         yield watch
+
+
+_OF_CLUSTER = ("messages", "inbound_s", "copied_s", "configs", "racks")
+
+
+def watching_moves(*names: str, **how: Any) -> AbstractAsyncContextManager[RunWatched]:
+    """Watch a run that moves these partitions of a quiet cluster, as `how` says of both."""
+    of_cluster = {name: how.pop(name) for name in _OF_CLUSTER if name in how}
+    return watching_run(a_quiet_cluster(*names, **of_cluster), moved(*names), **how)
 
 
 async def open_dialog(watch: RunWatched, *keys: str) -> None:

@@ -33,6 +33,7 @@ from support.views.watching import (
     report,
     state_of,
     tick,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -190,8 +191,7 @@ async def test_a_conflicting_partition_is_retargeted_in_place_when_the_operator_
 
 async def test_the_preview_of_an_added_plan_follows_the_run(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
-    cluster = a_quiet_cluster("a-0", "a-1", messages=20_000)
-    async with watching_run(cluster, moved("a-0", "a-1"), size=LARGE) as watch:
+    async with watching_moves("a-0", "a-1", messages=20_000, size=LARGE) as watch:
         await choose_plan(watch, path)
         assert "1 is rolled back first" in report(watch)
         for _ in range(200):

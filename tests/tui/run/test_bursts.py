@@ -43,6 +43,7 @@ from support.views.watching import (
     read,
     settled,
     state_of,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -171,8 +172,7 @@ def place_of(watch: RunWatched, words: str) -> tuple[int, int]:
 
 
 async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_lost() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), size=LARGE) as watch:
+    async with watching_moves(*NAMES, messages=50_000, size=LARGE) as watch:
         await watch.press("l")
         before = watch.row("a-0")
         await watch.pass_time(5)
@@ -188,8 +188,7 @@ async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_los
 
 
 async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_presses_them() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=50_000) as watch:
         await watch.press("p")
         assert "╭─ Pause run drain-3? ──" in watch.text
         await watch.pilot.click(offset=place_of(watch, "n, esc no"))
@@ -198,8 +197,7 @@ async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_press
 
 
 async def test_what_is_reported_meanwhile_stands_in_a_dialog_that_covers_the_footer() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
+    async with watching_moves(*NAMES, messages=50_000, size=SMALL) as watch:
         await open_dialog(watch)
         watch.app.notify("something happened", severity="warning")
         await watch.pilot.pause()
@@ -209,8 +207,7 @@ async def test_what_is_reported_meanwhile_stands_in_a_dialog_that_covers_the_foo
 
 
 async def test_keys_that_are_letters_are_typed_into_the_runs_name() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
+    async with watching_moves(*NAMES, messages=50_000, size=SMALL) as watch:
         await open_dialog(watch, "up", "right", "y")
         assert "Type the run's name to roll back everything" in watch.text
         await watch.press("y", "n", "q", "O", "down", "up")
@@ -227,8 +224,7 @@ async def test_keys_that_are_letters_are_typed_into_the_runs_name() -> None:
 
 @pytest.mark.parametrize("key", ["l", "t"])
 async def test_a_dialog_higher_than_the_terminal_scrolls(key: str) -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), throttle="20MB") as watch:
+    async with watching_moves(*NAMES, throttle="20MB", messages=50_000) as watch:
         await watch.press(key)
         await watch.resize((60, 12))
         last = "A field that is empty stays" if key == "l" else "Enter puts it in force"
@@ -250,8 +246,7 @@ async def test_a_title_longer_than_the_border_stands_inside_the_box() -> None:
 
 
 async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), size=SMALL) as watch:
+    async with watching_moves(*NAMES, messages=50_000, size=SMALL) as watch:
         await open_dialog(watch, "up")
         for size in (SMALL, MIDDLE, LARGE):
             await watch.resize(size)
@@ -277,7 +272,7 @@ async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end() -
 
 
 async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await watch.pass_until("done 1/3")
         await open_dialog(watch)
         assert "● stop" in watch.text
@@ -308,7 +303,7 @@ async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for() 
 
 
 async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await open_dialog(watch)
         await watch.press("enter", "enter")
         assert isinstance(watch.app.screen, CancelScreen)
@@ -332,8 +327,7 @@ async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_o
 
 
 async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_requested() -> None:
-    cluster = a_quiet_cluster("a-0", messages=50_000)
-    async with watching_run(cluster, moved("a-0"), write=False) as watch:
+    async with watching_moves("a-0", messages=50_000, write=False) as watch:
         await open_dialog(watch)
         assert (
             "This view is read-only; open it with ktui watch --write to make changes." in watch.text
@@ -351,8 +345,7 @@ async def test_the_cancel_key_without_a_run_reports_that_none_is_attached() -> N
 
 
 async def test_the_dialog_shows_a_refused_rollback_and_its_cause() -> None:
-    cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_run(cluster, moved("a-0", "a-1")) as watch:
+    async with watching_moves("a-0", "a-1") as watch:
         await watch.pass_until("done 1/2")
         await watch.do(layout.Kill(1))
         await watch.pass_time(20)
@@ -362,8 +355,9 @@ async def test_the_dialog_shows_a_refused_rollback_and_its_cause() -> None:
 
 
 async def test_the_dialog_warns_when_a_cancel_leaves_fewer_than_min_insync_replicas() -> None:
-    cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
-    async with watching_run(cluster, moved("a-0")) as watch:
+    async with watching_moves(
+        "a-0", messages=500_000, configs={"min.insync.replicas": "2"}
+    ) as watch:
         await watch.do(layout.Kill(2), layout.Kill(3))
         await watch.pass_time(40)
         await open_dialog(watch)

@@ -31,6 +31,7 @@ from support.views.watching import (
     moved,
     open_dialog,
     state_of,
+    watching_moves,
     watching_run,
 )
 
@@ -38,8 +39,7 @@ NAMES = ("a-0", "a-1", "b-0")
 
 
 async def test_a_stopped_partition_is_never_shown_as_done() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=10_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=10_000) as watch:
         await carry_out(watch)
         assert "1 in flight is cancelled" in watch.text
         await watch.pass_until("1 stopped")
@@ -57,7 +57,7 @@ async def test_a_stopped_partition_is_never_shown_as_done() -> None:
 
 
 async def test_a_finished_partition_is_rolled_back_with_its_leader() -> None:
-    async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
+    async with watching_moves("a-0", "b-0") as watch:
         await watch.pass_until("done 1/2")
         await watch.press("slash")
         await watch.submit("a-0")
@@ -79,8 +79,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader() -> None:
 
 
 async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed() -> None:
-    cluster = a_quiet_cluster("a-0", messages=20_000)
-    async with watching_run(cluster, moved("a-0")) as watch:
+    async with watching_moves("a-0", messages=20_000) as watch:
         await watch.pass_until("step 2/4")
         await open_dialog(watch)
         assert "4 replicas, the plan has 3: trim drops 1 of them" in watch.text
@@ -98,7 +97,7 @@ async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed
 
 
 async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await watch.press("down", "down", "space")
         await open_dialog(watch, "left", "left")
         assert "● pause" in watch.text
@@ -111,7 +110,7 @@ async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions() ->
 
 
 async def test_a_request_for_everything_names_no_partitions() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await open_dialog(watch, "up", "left")
         assert chosen(watch) == Continue()
         await watch.press("right", "right")
@@ -126,7 +125,7 @@ def chosen(watch: RunWatched) -> Command | None:
 
 async def test_a_rollback_goes_ahead_of_queued_partitions() -> None:
     names = [f"a-{n}" for n in range(4)]
-    async with watching_run(a_quiet_cluster(*names), moved(*names)) as watch:
+    async with watching_moves(*names) as watch:
         await watch.pass_until("done 1/4")
         await watch.press("end")
         while "a-0" not in watch.cursor:
@@ -141,8 +140,7 @@ async def test_a_rollback_goes_ahead_of_queued_partitions() -> None:
 
 
 async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_rest() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=50_000) as watch:
         await watch.kill_engine()
         await open_dialog(watch)
         assert "one starts for this, and the rest of it is paused" in watch.text
@@ -154,7 +152,7 @@ async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_res
 
 
 async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
-    async with watching_run(a_quiet_cluster("a-0", "b-0"), moved("a-0", "b-0")) as watch:
+    async with watching_moves("a-0", "b-0") as watch:
         await watch.pass_until("ENDED")
         await watch.press("r", say="ended at")
         await watch.press("c")
@@ -180,7 +178,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs() -> None:
 
 
 async def test_an_ended_run_has_nothing_to_stop() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.pass_until("ENDED")
         await open_dialog(watch, "left")
         assert "There is nothing to stop: all of it has ended already." in watch.text
@@ -347,8 +345,7 @@ def limits_of(watch: RunWatched) -> Limits:
 
 
 async def test_an_undo_shows_what_it_puts_back_and_a_second_one_undoes_that() -> None:
-    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, moved(*UNDO_NAMES), size=SMALL) as watch:
+    async with watching_moves(*UNDO_NAMES, messages=100_000, size=SMALL) as watch:
         await change_limits(watch, "3")
         for words, after in (("P 3 -> 1", 1), ("P 1 -> 3", 3)):
             await watch.press("U")
@@ -363,8 +360,7 @@ async def test_an_undo_shows_what_it_puts_back_and_a_second_one_undoes_that() ->
 
 
 async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects() -> None:
-    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, moved(*UNDO_NAMES), throttle="20MB") as watch:
+    async with watching_moves(*UNDO_NAMES, throttle="20MB", messages=100_000) as watch:
         await watch.press("t")
         assert "ctrl+z" not in watch.text  # nothing was changed yet
         await watch.submit("30MB")
@@ -383,8 +379,7 @@ async def test_the_throttle_is_put_back_through_its_dialog_with_its_effects() ->
 
 
 async def test_a_change_by_somebody_else_is_not_undone_even_if_it_comes_after_the_preview() -> None:
-    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, moved(*UNDO_NAMES)) as watch:
+    async with watching_moves(*UNDO_NAMES, messages=100_000) as watch:
         await watch.press("U")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("there is nothing to undo")
@@ -399,8 +394,7 @@ async def test_a_change_by_somebody_else_is_not_undone_even_if_it_comes_after_th
 
 
 async def test_a_read_only_view_undoes_nothing() -> None:
-    cluster = a_quiet_cluster(*UNDO_NAMES, messages=100_000)
-    async with watching_run(cluster, moved(*UNDO_NAMES), write=False) as watch:
+    async with watching_moves(*UNDO_NAMES, messages=100_000, write=False) as watch:
         await watch.press("U")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("This view is read-only")

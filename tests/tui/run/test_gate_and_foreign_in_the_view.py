@@ -30,6 +30,7 @@ from support.views.watching import (
     carry_out,
     known,
     moved,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -131,7 +132,7 @@ async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key() -> No
 
 
 async def test_a_reassignment_of_the_run_itself_is_not_foreign() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.press("X")
         assert "No one else is reassigning this partition." in watch.text
 
@@ -164,8 +165,7 @@ async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign
 
 
 async def test_another_run_is_called_by_its_name_and_not_someone_else() -> None:
-    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, moved("a-0", "b-0"), ONE_BY_ONE) as watch:
+    async with watching_moves("a-0", "b-0", limits=ONE_BY_ONE, messages=100_000) as watch:
         beside = a_new_run(moved("b-0", target=ELSEWHERE_TOO), Limits(), "other")
         await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
         await watch.pass_until("▶ also:  run other RUNNING 0/1 done")
@@ -207,9 +207,10 @@ async def with_an_objective(
         return figure
 
     monkeypatch.setattr(demo, "CanaryFigure", lambda _producers: felt)
-    cluster = a_quiet_cluster("a-0", messages=2_000_000, copied_s=50_000)
     limits, throttle = Limits(partitions=1), "slo=p99<150ms"
-    async with watching_run(cluster, moved("a-0"), limits, throttle, size=SMALL) as watch:
+    async with watching_moves(
+        "a-0", limits=limits, throttle=throttle, messages=2_000_000, copied_s=50_000, size=SMALL
+    ) as watch:
         await watch.pass_until("kept")
         yield watch
 
@@ -242,7 +243,7 @@ async def test_one_figure_of_all_brokers_has_one_row(monkeypatch: pytest.MonkeyP
 
 
 async def test_the_duration_of_a_partition_covers_all_steps_of_the_run() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.pass_until("step 2/4")
         rows = watch.attached.rows
         begun = rows.steps_taken(tp("a-0"))[0].at
@@ -256,7 +257,7 @@ async def test_the_duration_of_a_partition_covers_all_steps_of_the_run() -> None
 
 
 async def test_the_lanes_of_a_finished_partition_show_all_its_steps() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.pass_until("ENDED")
         await watch.press_and_see("enter")
         bars = [
@@ -272,8 +273,7 @@ async def test_the_lanes_of_a_finished_partition_show_all_its_steps() -> None:
 
 
 async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star() -> None:
-    cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, moved("a-0", "b-0"), poll_s=5.0) as watch:
+    async with watching_moves("a-0", "b-0", poll_s=5.0) as watch:
         await watch.pass_until("ENDED")
         await watch.pass_time(10)
         assert "*4 5 6" in watch.line("a-0")
@@ -325,7 +325,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
 
 
 async def test_no_message_covers_the_limits_of_a_read_only_view() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), write=False) as watch:
+    async with watching_moves("a-0", write=False) as watch:
         await watch.press("p", "p")
         assert "ktui watch --write" in " ".join(watch.text.split())
         await watch.press("l")

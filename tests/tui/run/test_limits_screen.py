@@ -26,6 +26,7 @@ from support.views.watching import (
     RunWatched,
     a_quiet_cluster,
     moved,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -35,8 +36,7 @@ NAMES = ("a-0", "a-1", "a-2", "a-3")
 
 async def test_the_limits_in_force_are_shown_beside_what_is_in_flight() -> None:
     limits = Limits(replicas=1, partitions=2, per_broker=3)
-    cluster = a_quiet_cluster(*NAMES, messages=100_000)
-    async with watching_run(cluster, moved(*NAMES), limits) as watch:
+    async with watching_moves(*NAMES, limits=limits, messages=100_000) as watch:
         await watch.press("l")
         assert watch.dialog_line("P partitions").split()[2:5] == ["2", "keep", "2"]
         of_broker = watch.dialog_line("B per broker").split()[3:]
@@ -48,16 +48,14 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight() -> None:
 
 async def test_what_is_in_flight_is_counted_by_rack() -> None:
     racks = {broker: f"r{broker}" for broker in range(1, 10)}
-    cluster = a_quiet_cluster(*NAMES, messages=100_000, racks=racks)
     limits = Limits(replicas=1, partitions=2)
-    async with watching_run(cluster, moved(*NAMES), limits) as watch:
+    async with watching_moves(*NAMES, limits=limits, messages=100_000, racks=racks) as watch:
         await watch.press("l")
         assert re.search(r"none +keep +2 in r\d", watch.dialog_line("Z per rack"))
 
 
 async def test_several_limits_are_changed_at_once_and_one_is_lifted() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=50_000) as watch:
         await watch.press("l")
         await watch.type("2")
         await watch.press("down")
@@ -71,7 +69,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted() -> None:
 
 async def test_a_limit_of_the_other_shape_is_refused_at_its_field() -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), limits) as watch:
+    async with watching_moves("a-0", limits=limits) as watch:
         await watch.press("l", *["down"] * 10)
         await watch.type("2")
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
@@ -79,8 +77,7 @@ async def test_a_limit_of_the_other_shape_is_refused_at_its_field() -> None:
 
 async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change() -> None:
     limits = Limits(partitions=1, shape=Shape.WHOLE)
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), limits) as watch:
+    async with watching_moves(*NAMES, limits=limits, messages=50_000) as watch:
         await watch.press("l")
         assert watch.dialog_line("shape").split()[1] == "whole"
         await watch.press("down")
@@ -90,8 +87,7 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change() -> None
 
 
 async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), size=LARGE) as watch:
+    async with watching_moves(*NAMES, messages=50_000, size=LARGE) as watch:
         await watch.press("l", "down")
         await watch.submit("3", "Requested; it takes effect at the next decision.")
         # those that are not in force yet are shown beside those that are
@@ -109,7 +105,7 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it() ->
 
 
 async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), size=SMALL) as watch:
+    async with watching_moves("a-0", size=SMALL) as watch:
         for key, words in (("l", "limits of run"), ("t", "throttle of run")):
             await watch.press(key, "question_mark")
             assert "words and limits" in watch.text
@@ -124,7 +120,7 @@ async def test_a_question_mark_in_a_field_explains_the_words_and_is_not_typed() 
 async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
     size: tuple[int, int],
 ) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0"), size=size) as watch:
+    async with watching_moves("a-0", size=size) as watch:
         await watch.press("l")
         for letter in "RPLMBECZ":
             assert any(line.split()[:1] == [letter] for line in watch.dialog)
@@ -154,8 +150,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
 
 
 async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_them_back() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=50_000) as watch:
         await watch.press(":")
         await watch.submit("limits --broker 3 B=1 S=2")
         await watch.pass_until("B none (broker 3: 1)")
@@ -170,7 +165,7 @@ async def test_limits_of_one_broker_are_shown_and_an_undo_in_the_dialog_takes_th
 
 
 async def test_limits_already_in_force_are_not_requested_again() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.press("l", "down", "1", "enter")
         assert "These limits are in force already." in watch.text
         await watch.press("escape")
@@ -181,7 +176,7 @@ async def test_limits_already_in_force_are_not_requested_again() -> None:
 
 
 async def test_each_limit_that_would_change_is_shown_as_old_and_new_before_enter() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.press("l", "2", "down", "1", *["down"] * 13)
         await watch.type("size-asc")
         assert "1 -> 2" in watch.dialog_line("R replicas")
@@ -197,8 +192,7 @@ async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
     keys: tuple[str, ...], words: str
 ) -> None:
     limits = Limits(replicas=1, partitions=1, per_broker=2)
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES), limits) as watch:
+    async with watching_moves(*NAMES, limits=limits, messages=50_000) as watch:
         await watch.press("l", *keys)
         await watch.submit(words.rsplit(maxsplit=1)[-1])
         await watch.see()
@@ -211,8 +205,7 @@ async def test_a_count_raised_fivefold_or_lifted_wants_a_second_enter(
 
 
 async def test_a_count_raised_less_than_fivefold_wants_one_enter() -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES, messages=50_000) as watch:
         await watch.press("l", "down", "4", "enter")
         await watch.pass_until("in force: they bind")
 
@@ -403,8 +396,7 @@ COUNTS_NAMES = ("a-0", "a-1", "a-2")
 
 async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done() -> None:
     limits = Limits(replicas=3, replica_movements=6, cut_together=3)
-    cluster = a_quiet_cluster(*COUNTS_NAMES)
-    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_moves(*COUNTS_NAMES, limits=limits, size=LARGE) as watch:
         await watch.pass_until("2 ready")
         assert "done 0/3  2 ready  1 copying" in watch.line("run drain-3  RUNNING")
         assert sum("ready" in watch.row(name) for name in COUNTS_NAMES) == 2
@@ -415,15 +407,13 @@ async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done
 
 async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has() -> None:
     limits = Limits(replicas=3, replica_movements=6)
-    cluster = a_quiet_cluster(*COUNTS_NAMES)
-    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_moves(*COUNTS_NAMES, limits=limits, size=LARGE) as watch:
         await watch.pass_until("2 of 3 ready, drop together")
 
 
 async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on() -> None:
-    cluster = a_quiet_cluster(*COUNTS_NAMES, messages=50_000)
     limits = Limits(replicas=3)
-    async with watching_run(cluster, moved(*COUNTS_NAMES), limits, size=LARGE) as watch:
+    async with watching_moves(*COUNTS_NAMES, limits=limits, messages=50_000, size=LARGE) as watch:
         assert "3 copying" in watch.line("run drain-3")
         await watch.do(*map(layout.Kill, ELSEWHERE))
         await watch.pass_until("down", most_s=20)

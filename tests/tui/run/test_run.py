@@ -4,15 +4,21 @@ from ktui.pacing.limits import Limits, Order
 from ktui.simulated import layout
 from support.simulated.moving_clusters import move, tp, wait
 from support.views.screens import colour_of
-from support.views.watching import SMALL, a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import (
+    SMALL,
+    a_quiet_cluster,
+    moved,
+    watching_moves,
+    watching_run,
+    watching_runs,
+)
 
 SESSION_S = 30.0
 """Longer than a broker session takes to expire."""
 
 
 async def test_a_run_is_shown_with_its_progress_and_limits() -> None:
-    cluster = a_quiet_cluster("a-0", "a-1", "a-2")
-    async with watching_run(cluster, moved("a-0", "a-1", "a-2")) as watch:
+    async with watching_moves("a-0", "a-1", "a-2") as watch:
         line = watch.line("run drain-3")
         assert "RUNNING" in line
         assert "done 0/3" in line
@@ -47,8 +53,7 @@ async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue
 
 
 async def test_a_small_terminal_drops_the_least_important_parts_of_the_run_lines() -> None:
-    cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_run(cluster, moved("a-0", "a-1"), size=SMALL) as watch:
+    async with watching_moves("a-0", "a-1", size=SMALL) as watch:
         await watch.pass_time(5)
         assert all(len(line) <= SMALL[0] for line in watch.lines)
         assert "RUNNING" in watch.line("run drain-3")
@@ -89,9 +94,7 @@ async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queu
 
 
 async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change() -> None:
-    async with watching_run(
-        a_quiet_cluster("a-0", messages=20), moved("a-0"), Limits(), poll_s=10.0
-    ) as watch:
+    async with watching_moves("a-0", limits=Limits(), messages=20, poll_s=10.0) as watch:
         await watch.pass_until("ENDED")
         await watch.pass_time(100)
         await watch.press("e")
@@ -100,7 +103,7 @@ async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change() -> 
 
 
 async def test_p_pauses_and_resumes_the_run_after_a_confirmation() -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), moved("a-0", "a-1")) as watch:
+    async with watching_moves("a-0", "a-1") as watch:
         await watch.press("p")
         assert "Pause run drain-3?" in watch.text
         assert "1 step in flight will finish" in watch.text
@@ -120,7 +123,7 @@ async def test_p_pauses_and_resumes_the_run_after_a_confirmation() -> None:
 
 async def test_a_partition_is_paused_from_its_row() -> None:
     names = ["a-0", "a-1", "a-2"]
-    async with watching_run(a_quiet_cluster(*names), moved(*names)) as watch:
+    async with watching_moves(*names) as watch:
         await watch.press("down", "P")
         await watch.pass_until("paused by the operator")
         assert "paused by the operator" in watch.line("a-1")
@@ -131,8 +134,7 @@ async def test_a_partition_is_paused_from_its_row() -> None:
 
 
 async def test_a_read_only_view_explains_why_nothing_can_be_changed() -> None:
-    cluster = a_quiet_cluster("a-0")
-    async with watching_run(cluster, moved("a-0"), write=False) as watch:
+    async with watching_moves("a-0", write=False) as watch:
         assert "READ-ONLY" in watch.lines[0]
         for key in ("p", "n"):
             await watch.press(key)
@@ -144,14 +146,14 @@ async def test_a_read_only_view_explains_why_nothing_can_be_changed() -> None:
 
 
 async def test_quitting_reports_that_the_run_continues_and_how_to_return() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         words = await watch.quit()
         assert "Run drain-3 goes on without it" in words
         assert "ktui watch" in words
 
 
 async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas() -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), moved("a-0", "a-1")) as watch:
+    async with watching_moves("a-0", "a-1") as watch:
         await watch.pass_until("step 2/4")
         await watch.press("enter")
         (done,) = (line for line in watch.lines if "done at" in line)
@@ -189,7 +191,7 @@ async def test_run_keys_without_a_run_report_that_none_is_attached() -> None:
 
 
 async def test_a_run_without_an_engine_shows_how_to_resume_it() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.kill_engine()
         assert "ENGINE DIED" in watch.line("run drain-3")
         assert "ENGINE DIED (R resume, c call off): it was killed" in watch.lines[1]
@@ -203,7 +205,7 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it() -> None:
 
 
 async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.lose()
         assert "RUNNING" in watch.line("run drain-3")
         assert colour_of(watch.app, "RUNNING") == colour_of(watch.app, "limits")
@@ -234,8 +236,7 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate() -> None:
 async def test_a_move_of_someone_else_of_a_waiting_partition_is_theirs_even_when_it_stalls() -> (
     None
 ):
-    cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
-    async with watching_run(cluster, moved("a-0", "a-1")) as watch:
+    async with watching_moves("a-0", "a-1", messages=200_000) as watch:
         await watch.do(move("a-1", 7, 2, 3))
         await watch.pass_until("1 foreign move")
         await watch.see()
@@ -253,8 +254,7 @@ async def test_a_move_of_someone_else_of_a_waiting_partition_is_theirs_even_when
 
 
 async def test_the_same_by_kafkas_tool_is_shown_and_copied() -> None:
-    cluster = a_quiet_cluster("orders-0", messages=100_000)
-    async with watching_run(cluster, moved("orders-0")) as watch:
+    async with watching_moves("orders-0", messages=100_000) as watch:
         await watch.press("K")
         assert "the same by Kafka's tool" in watch.text
         assert "kafka-reassign-partitions.sh --bootstrap-server" in watch.text

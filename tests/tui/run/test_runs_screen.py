@@ -13,14 +13,14 @@ from support.views.watching import (
     a_new_run,
     a_quiet_cluster,
     moved,
+    watching_moves,
     watching_run,
     watching_runs,
 )
 
 
 async def test_the_runs_are_listed_with_their_progress() -> None:
-    cluster = a_quiet_cluster("a-0", "b-0")
-    async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
+    async with watching_moves("a-0", "b-0", size=SMALL) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("r", say="engine: process")
         assert "RUNNING" in watch.line(NAME)
@@ -33,8 +33,7 @@ async def test_the_runs_are_listed_with_their_progress() -> None:
 
 
 async def test_the_attached_run_shows_how_close_it_is_to_the_least_possible_time() -> None:
-    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
-    async with watching_run(cluster, moved("a-0", "b-0"), size=SMALL) as watch:
+    async with watching_moves("a-0", "b-0", messages=100_000, size=SMALL) as watch:
         await watch.pass_until("about ")
         await watch.press("r", say="at best ")
 
@@ -154,7 +153,7 @@ async def test_a_run_is_resumed_from_the_list_of_runs() -> None:
 
 
 async def test_a_live_or_ended_run_is_not_resumed() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.press("r", say="engine: ")
         watch.app.clear_notifications()
         await watch.press("R", "R", "R")

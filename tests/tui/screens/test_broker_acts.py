@@ -37,6 +37,7 @@ from support.views.watching import (
     joined_words,
     moved,
     watching,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -134,9 +135,7 @@ async def test_the_plans_for_a_broker_open_the_start_screen_with_it(
 
 
 async def test_a_plan_for_a_broker_may_join_the_live_run() -> None:
-    async with watching_run(
-        a_quiet_cluster("a-0", messages=1_000_000), moved("a-0"), size=LARGE
-    ) as watch:
+    async with watching_moves("a-0", messages=1_000_000, size=LARGE) as watch:
         await at_broker(watch, 4)
         await watch.press("m", "d")
         assert isinstance(watch.app.screen, AddScreen)
@@ -282,8 +281,7 @@ async def test_a_run_says_what_it_still_takes_off_a_broker_and_brings_to_it() ->
 
 
 async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_helps() -> None:
-    cluster = a_quiet_cluster(*ORDERS, messages=10**6)
-    async with watching_run(cluster, moved(*ORDERS), Limits(replicas=3)) as watch:
+    async with watching_moves(*ORDERS, limits=Limits(replicas=3), messages=10**6) as watch:
         await watch.do(layout.Kill(5))
         await watch.pass_time(70)
         await watch.press_and_see("b")

@@ -27,6 +27,7 @@ from support.views.watching import (
     a_quiet_cluster,
     moved,
     watching,
+    watching_moves,
     watching_run,
 )
 
@@ -87,7 +88,7 @@ async def test_what_the_shell_refuses_is_refused_below_the_line_which_stays(
 
 
 async def test_a_run_that_waits_for_its_window_says_until_when_and_can_be_let_go_on() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await command(watch, "schedule --start-at 2030-01-01T22:00Z")
         await watch.pass_until("WAITING")
         shown = f"{datetime(2030, 1, 1, 22, tzinfo=UTC).astimezone():%Y-%m-%d %H:%M}"
@@ -160,9 +161,10 @@ DASHBOARD_NAMES = ("audit-0", *(f"orders-{n}" for n in range(4)))
 async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
     size: tuple[int, int],
 ) -> None:
-    cluster = a_quiet_cluster(*DASHBOARD_NAMES, messages=60_000)
     limits = Limits(replicas=3, partitions=2)
-    run = watching_run(cluster, moved(*DASHBOARD_NAMES), limits, "2MB", size=size)
+    run = watching_moves(
+        *DASHBOARD_NAMES, limits=limits, throttle="2MB", messages=60_000, size=size
+    )
     async with run as watch:
         await watch.pass_time(30)
         await watch.press_and_see("d")
@@ -220,8 +222,7 @@ async def test_an_empty_dashboard_says_what_it_waits_for() -> None:
 
 
 async def test_a_click_puts_the_cursor_on_a_partition() -> None:
-    cluster = a_quiet_cluster(*DASHBOARD_NAMES)
-    async with watching_run(cluster, moved(*DASHBOARD_NAMES)) as watch:
+    async with watching_moves(*DASHBOARD_NAMES) as watch:
         await watch.press("d")
         shown = watch.app.screen.query_one(PartitionMap)
         size = shown.model.size
@@ -230,8 +231,7 @@ async def test_a_click_puts_the_cursor_on_a_partition() -> None:
 
 
 async def test_a_topic_is_folded_and_unfolded_by_key_and_by_mouse() -> None:
-    cluster = a_quiet_cluster(*DASHBOARD_NAMES)
-    async with watching_run(cluster, moved(*DASHBOARD_NAMES)) as watch:
+    async with watching_moves(*DASHBOARD_NAMES) as watch:
         await watch.press("d")
         shown = watch.app.screen.query_one(PartitionMap)
         await watch.press("end")
@@ -390,8 +390,7 @@ async def test_mapped_keys_act_in_place_of_the_usual_ones_and_are_named_everywhe
 
 
 async def test_the_trouble_line_names_the_mapped_keys() -> None:
-    cluster = a_quiet_cluster("a-0")
-    async with watching_run(cluster, moved("a-0"), keymap=KEYMAP) as watch:
+    async with watching_moves("a-0", keymap=KEYMAP) as watch:
         await watch.kill_engine()
         assert "(ctrl+e resume, ! call off)" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("ctrl+e resume · ! call off   ")
@@ -399,6 +398,6 @@ async def test_the_trouble_line_names_the_mapped_keys() -> None:
 
 async def test_the_line_of_folded_partitions_names_the_mapped_key() -> None:
     names = [f"a-{number}" for number in range(60)]  # rows that fit are not folded
-    async with watching_run(a_quiet_cluster(*names), moved(*names), keymap=KEYMAP) as watch:
+    async with watching_moves(*names, keymap=KEYMAP) as watch:
         await watch.see()
         assert "w shows the rows" in watch.line("▸ queued")

@@ -20,6 +20,7 @@ from support.views.watching import (
     SMALL,
     a_quiet_cluster,
     moved,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -30,8 +31,7 @@ async def test_notifications_cover_neither_rows_nor_keys_and_do_not_pile_up(
     size: tuple[int, int],
 ) -> None:
     names = [f"a-{n}" for n in range(40)]
-    cluster = a_quiet_cluster(*names)
-    async with watching_run(cluster, moved(*names), write=False, size=size) as watch:
+    async with watching_moves(*names, write=False, size=size) as watch:
         before = [line for line in watch.lines if "queued" in line]
         await watch.press("p", "n", "p", "n")
         assert watch.text.count("ktui watch --write") == 1
@@ -63,7 +63,7 @@ async def test_a_notification_makes_room_for_the_keys_after_a_while() -> None:
 
 
 async def test_notifications_appear_on_every_screen() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         await watch.press("l")
         assert isinstance(watch.app.screen, LimitsScreen)
         watch.app.notify("[bold]drain[/bold] has ended", title="as it is")
@@ -72,7 +72,7 @@ async def test_notifications_appear_on_every_screen() -> None:
 
 
 async def test_any_key_drops_a_notification_and_the_events_keep_it() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         watch.app.report_news("the theme mine.yaml cannot be read", "warning")
         await watch.say("the theme mine.yaml cannot be read")
         await watch.press("down")
@@ -82,7 +82,7 @@ async def test_any_key_drops_a_notification_and_the_events_keep_it() -> None:
 
 
 async def test_the_answer_to_a_key_is_shown_before_news_however_bad() -> None:
-    async with watching_run(a_quiet_cluster("a-0"), moved("a-0")) as watch:
+    async with watching_moves("a-0") as watch:
         watch.app.report_news("recording has stopped", "error")
         watch.app.notify("pause a-0: accepted")
         await watch.say("pause a-0: accepted")

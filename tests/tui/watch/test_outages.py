@@ -32,7 +32,7 @@ from support.views.watching import (
     a_quiet_cluster,
     moved,
     watching,
-    watching_run,
+    watching_moves,
     watching_runs,
 )
 
@@ -227,7 +227,7 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
 
 async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown() -> None:
     names = ["a-0", "a-1", "a-2"]
-    async with watching_run(a_quiet_cluster(*names), moved(*names), size=LARGE) as watch:
+    async with watching_moves(*names, size=LARGE) as watch:
         await watch.press_and_see("end")
         assert tp("a-2") in watch.looks.interests[-1].partitions
         await watch.resize(SMALL)

@@ -30,6 +30,7 @@ from support.views.watching import (
     a_quiet_cluster,
     moved,
     watching,
+    watching_moves,
     watching_run,
     watching_runs,
 )
@@ -51,7 +52,7 @@ def heights(watch: Watching) -> list[int]:
 
 
 async def test_a_digit_gives_a_panel_the_keys_and_esc_the_list() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
+    async with watching_moves(*NAMES, size=HIGH) as watch:
         for digit in "1234":
             await watch.press(digit)
             assert "esc list" in watch.lines[-1], digit
@@ -63,7 +64,7 @@ async def test_a_digit_gives_a_panel_the_keys_and_esc_the_list() -> None:
 
 
 async def test_a_panel_is_made_larger_smaller_hidden_and_shown_again() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
+    async with watching_moves(*NAMES, size=HIGH) as watch:
         partition, below, sent = heights(watch)
         await watch.press("4", "greater_than_sign")
         assert heights(watch) == [partition - 2, below, sent + 2]
@@ -80,7 +81,7 @@ async def test_a_panel_is_made_larger_smaller_hidden_and_shown_again() -> None:
 
 
 async def test_all_panels_are_hidden_and_shown_by_one_key() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
+    async with watching_moves(*NAMES, size=HIGH) as watch:
         await watch.press("vertical_line")
         assert heights(watch) == []
         await watch.press("vertical_line")
@@ -88,15 +89,13 @@ async def test_all_panels_are_hidden_and_shown_by_one_key() -> None:
 
 
 async def test_a_terminal_too_low_for_panels_says_so() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=SMALL) as watch:
+    async with watching_moves(*NAMES, size=SMALL) as watch:
         await watch.press("2")
         assert "The panels need a higher terminal" in watch.text
 
 
 async def test_what_was_sent_stands_with_its_answer() -> None:
-    async with watching_run(
-        a_quiet_cluster(*NAMES), moved(*NAMES), throttle="10MB/s", size=HIGH
-    ) as watch:
+    async with watching_moves(*NAMES, throttle="10MB/s", size=HIGH) as watch:
         start = place(watch, "4 sent")
         assert start is not None
         sent = watch.lines[start:]
@@ -171,7 +170,7 @@ def test_panels_share_all_lines_and_none_is_too_small_to_say_something(
 
 
 async def test_the_trail_says_which_screens_are_below_the_one_that_is_shown() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES), size=HIGH) as watch:
+    async with watching_moves(*NAMES, size=HIGH) as watch:
         assert "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}" not in watch.text
         await watch.press("d", "enter")
         path = watch.lines[0].split("WRITE")[0].split()
@@ -207,8 +206,7 @@ def in_tmux(folder: Path, monkeypatch: pytest.MonkeyPatch, *, status: int = 0) -
 
 
 async def test_each_form_of_a_moving_partition_is_sent_to_the_terminal() -> None:
-    cluster = a_quiet_cluster("a-0", messages=100_000)
-    async with watching_run(cluster, moved("a-0"), size=SMALL) as watch:
+    async with watching_moves("a-0", messages=100_000, size=SMALL) as watch:
         await watch.press("y")
         assert "copy a-0" in watch.text
         await watch.press("n")

@@ -6,7 +6,15 @@ from ktui.cluster.observer import Interest
 from ktui.pacing.limits import Limits
 from ktui.simulated import layout
 from support.simulated.moving_clusters import Replicas, a_cluster, cancel, wait
-from support.views.watching import LARGE, SMALL, a_quiet_cluster, moved, watching, watching_run
+from support.views.watching import (
+    LARGE,
+    SMALL,
+    a_quiet_cluster,
+    moved,
+    watching,
+    watching_moves,
+    watching_run,
+)
 
 MIN_2 = {"min.insync.replicas": "2"}
 TROUBLED: dict[str, list[Replicas]] = {
@@ -171,7 +179,7 @@ NAMES = ("a-0", "a-1", "b-0")
 
 
 async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await watch.press("down", "space", "down", "space")
         assert watch.line("a-1").startswith(" ◆a-1")
         assert watch.line("b-0").startswith("▌◆b-0")
@@ -184,7 +192,7 @@ async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again() -> None:
 
 
 async def test_marks_survive_sorting_and_filtering() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await watch.press("down", "space", "s", "S")
         assert watch.line("a-1").startswith("▌◆a-1")
         await watch.press("slash")
@@ -196,7 +204,7 @@ async def test_marks_survive_sorting_and_filtering() -> None:
 
 
 async def test_a_click_in_front_of_a_row_marks_it() -> None:
-    async with watching_run(a_quiet_cluster(*NAMES), moved(*NAMES)) as watch:
+    async with watching_moves(*NAMES) as watch:
         await watch.pilot.click("PartitionList", offset=(0, 1))
         assert watch.line("a-1").startswith("▌◆a-1")
 
@@ -208,8 +216,7 @@ LOW = (80, 18)
 
 
 async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_rows() -> None:
-    cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_moves(*FOLD_NAMES, limits=TWO, size=LOW) as watch:
         assert watch.rows == ["a-0", "a-1"]
         assert "partitions 16" in watch.text
         assert "▸ queued 14 · 2 of 2 under way (P) · next: a-2, a-3" in watch.text
@@ -229,8 +236,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
 
 
 async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them() -> None:
-    cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_moves(*FOLD_NAMES, limits=TWO, size=LOW) as watch:
         # nobody has moved the cursor: it stays on the first row
         assert watch.cursor == "a-0"
         await watch.press("down", "down")
@@ -275,8 +281,7 @@ async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so() 
 
 
 async def test_what_is_done_is_folded_while_the_run_goes_on() -> None:
-    cluster = a_quiet_cluster(*FOLD_NAMES, messages=500)
-    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=LOW) as watch:
+    async with watching_moves(*FOLD_NAMES, limits=TWO, messages=500, size=LOW) as watch:
         await watch.pass_until("✓ done 8")
         assert not any("done" in watch.row(name) for name in watch.rows)
         await watch.pass_until("ENDED")
@@ -284,8 +289,7 @@ async def test_what_is_done_is_folded_while_the_run_goes_on() -> None:
 
 
 async def test_rows_that_fit_are_not_folded_until_the_operator_wants_it() -> None:
-    cluster = a_quiet_cluster(*FOLD_NAMES)
-    async with watching_run(cluster, moved(*FOLD_NAMES), TWO, size=SMALL) as watch:
+    async with watching_moves(*FOLD_NAMES, limits=TWO, size=SMALL) as watch:
         assert sorted(watch.rows) == sorted(FOLD_NAMES)
         await watch.press("o")
         assert "▸ queued 14" in watch.text
