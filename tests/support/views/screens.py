@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -33,6 +33,7 @@ from ktui.progress.timeline import (
 )
 from ktui.simulated.clock import VirtualClock
 from ktui.speed.answer import Span
+from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
 from ktui.tui.poll import ClusterOutage
 from ktui.tui.widgets.services import Services, ShowsProgress
@@ -223,6 +224,11 @@ def screen_text(app: App[None]) -> str:
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
     return "\n".join(strip.text[:width].rstrip() for strip in strips)
+
+
+def plain(pieces: Iterable[Piece]) -> str:
+    """Return the words of a line, without their colours."""
+    return "".join(piece.text for piece in pieces)
 
 
 def line_with(text: str, words: str) -> str:

@@ -27,7 +27,7 @@ from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.questions import ConfirmScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from support.simulated.moving_clusters import a_cluster, move, throttle, tp
-from support.views.screens import BROKERS
+from support.views.screens import BROKERS, plain
 from support.views.watching import (
     LARGE,
     SMALL,
@@ -306,7 +306,7 @@ def test_brokers_below_the_list_never_take_more_than_their_width(width: int) -> 
     ]
     lines = broker_lines(views, width, 4)
     assert max(map(pieces_width, lines)) <= width
-    texts = ["".join(piece.text for piece in line) for line in lines]
+    texts = [plain(line) for line in lines]
     assert "DOWN 50m" in texts[1]
     assert "█▏ 41/40 MB/s" in texts[2]
     assert "123 of 234" in texts[2]
@@ -353,4 +353,4 @@ async def test_without_a_run_it_is_what_anybody_moves_that_is_left() -> None:
 
 def test_a_single_broker_has_its_line() -> None:
     (_, line) = broker_lines([BrokerView(1, BROKERS[4], BrokerLoad(1))], 58, 9)
-    assert "".join(piece.text for piece in line).split() == ["1", "▕····▏", "-", "-", "-", "-"]
+    assert plain(line).split() == ["1", "▕····▏", "-", "-", "-", "-"]

@@ -14,7 +14,7 @@ from ktui.tui.screens.watch.columns import TIMELINE
 from ktui.tui.screens.watch.rule import ViewState, rule_pieces
 from ktui.tui.widgets import services
 from support.simulated.moving_clusters import a_cluster, move
-from support.views.screens import HOSTILE
+from support.views.screens import HOSTILE, plain
 from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
 
 SIZES = [SMALL, MIDDLE, LARGE]
@@ -464,6 +464,6 @@ async def test_many_rows_are_arranged_beside_the_keys_and_the_last_choice_counts
 
 def test_a_choice_that_the_rows_do_not_follow_yet_is_named_at_once() -> None:
     state = ViewState(shown=7, belonging=9, filter_text="a", held=True, rearranging=True)
-    words = "".join(piece.text for piece in rule_pieces(state, 80))
+    words = plain(rule_pieces(state, 80))
     assert "… of 9" in words
     assert "by state ▲ … " in words

@@ -48,7 +48,7 @@ from ktui.tui.screens.watch.columns import Extents, RowInputs, StripCache, layou
 from ktui.tui.screens.watch.words import RowContext
 from ktui.tui.widgets.lines import objective_table
 from support.journals.journals import a_start, owned
-from support.views.screens import BEGAN_S, TP, timeline
+from support.views.screens import BEGAN_S, TP, plain, timeline
 
 
 class Terminal:
@@ -214,7 +214,7 @@ def test_a_gauge_has_its_width_and_is_full_only_at_the_whole(
     pieces = gauge_bar(value, whole, cells)
 
     assert pieces_width(pieces) == cells + 2
-    full = "█" * cells in "".join(piece.text for piece in pieces)
+    full = "█" * cells in plain(pieces)
     assert full is bool(value and whole and value >= whole)
 
 
@@ -233,9 +233,7 @@ def test_a_gauge_names_the_rate_and_its_throttle_in_one_unit(
     broken: bool,  # noqa: FBT001 - a parameter
     drawn: str,
 ) -> None:
-    pieces = rate_gauge(value, throttle, 10_000_000, broken=broken)
-
-    assert "".join(piece.text for piece in pieces) == drawn
+    assert plain(rate_gauge(value, throttle, 10_000_000, broken=broken)) == drawn
 
 
 @given(st.integers(0, 10**15))
@@ -301,7 +299,7 @@ P99 = parse_objective("p99<150ms")
 def test_a_bar_shows_the_figure_the_band_and_the_objective(
     figure: float | None, aim: float, bar: str
 ) -> None:
-    drawn = "".join(piece.text for piece in objective_bar(figure, 150.0, aim))
+    drawn = plain(objective_bar(figure, 150.0, aim))
 
     assert drawn == bar
     assert len(drawn) == BAR_CELLS

@@ -42,6 +42,7 @@ from ktui.tui.draw.cells import (
 from ktui.tui.draw.paint import ROLES
 from ktui.tui.run_view.messages import cancel_consequences
 from support.simulated.observations import T0, a_move, a_partition
+from support.views.screens import plain
 
 any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))
 rows = st.lists(any_mark, min_size=1, max_size=RECENT_SLOTS).map(bytes)
@@ -50,17 +51,11 @@ rows = st.lists(any_mark, min_size=1, max_size=RECENT_SLOTS).map(bytes)
 def drawn(marks: bytes, width: int, now_s: float | None = None, cell_s: float = 5) -> str:
     """Draw slots of 5 s that end after 5,000 s."""
     slots = Slots(slot_s=5.0, end_s=5_000.0, marks=marks)
-    return text_of(
-        timeline_cells(slots, width, Window(4_999.0 if now_s is None else now_s, cell_s))
-    )
-
-
-def text_of(pieces: list[Piece]) -> str:
-    return "".join(piece.text for piece in pieces)
+    return plain(timeline_cells(slots, width, Window(4_999.0 if now_s is None else now_s, cell_s)))
 
 
 def replicas(state: PartitionState) -> str:
-    return "".join(piece.text for piece in replica_pieces(state))
+    return plain(replica_pieces(state))
 
 
 # --- marks -----------------------------------------------------------------------------------
@@ -134,8 +129,8 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
     marks: bytes, width: int, cell_s: float
 ) -> None:
     slots = Slots(slot_s=5.0, end_s=6_000.0, marks=marks)
-    before = text_of(timeline_cells(slots, width, Window(6_000.0, cell_s)))
-    after = text_of(timeline_cells(slots, width, Window(6_000.0 + cell_s, cell_s)))
+    before = plain(timeline_cells(slots, width, Window(6_000.0, cell_s)))
+    after = plain(timeline_cells(slots, width, Window(6_000.0 + cell_s, cell_s)))
     assert after == before[1:] + " "
 
 
@@ -144,7 +139,7 @@ def test_the_sign_of_a_moment_is_in_its_cell_and_moves_left_with_it() -> None:
     signs = [SignAt(542.0, CANCEL_SIGNS[CancelKind.ROLLBACK])]
 
     def place(now_s: float) -> int:
-        return text_of(timeline_cells(slots, 120, Window(now_s, 5), signs=signs)).find("↩")
+        return plain(timeline_cells(slots, 120, Window(now_s, 5), signs=signs)).find("↩")
 
     assert place(599.0) == 542 // 5
     assert place(604.0) == 542 // 5 - 1
@@ -166,14 +161,14 @@ def test_a_replica_in_sync_after_its_wait_is_drawn_in_sync() -> None:
 
 def waited(slots: Slots, from_s: float, until_s: float | None) -> str:
     wait = SpanOf(from_s, until_s, SIGNS[Mark.WAITING], healthy_too=True)
-    return text_of(timeline_cells(slots, 120, Window(599.0, 5), spans=[wait]))
+    return plain(timeline_cells(slots, 120, Window(599.0, 5), spans=[wait]))
 
 
 def test_what_nobody_saw_is_drawn_as_unknown_and_never_over_what_somebody_saw() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([40, 60]))
     unseen = SpanOf(-1e15, 593.0, UNKNOWN)
     pieces = timeline_cells(slots, 10, Window(599.0, 5), spans=[unseen])
-    assert text_of(pieces) == "?" * 8 + "▄▅"
+    assert plain(pieces) == "?" * 8 + "▄▅"
 
 
 def test_what_was_before_the_last_ten_minutes_comes_from_the_lanes() -> None:
@@ -181,7 +176,7 @@ def test_what_was_before_the_last_ten_minutes_comes_from_the_lanes() -> None:
     slow = Slots(slot_s=8.0, end_s=1_200.0, marks=bytes([*range(75), *[90] * 75]))
     quick = Slots(slot_s=8.0, end_s=1_200.0, marks=bytes([Mark.IN_SYNC] * 150))
     pieces = timeline_cells(recent, 60, Window(1_199.0, 20), older=[quick, slow])
-    bars = text_of(pieces)
+    bars = plain(pieces)
     assert bars[30:] == "█" * 30, "of the last ten minutes the partition's own marks tell"
     heights = [BARS.index(bar) for bar in bars[:30]]
     assert heights == sorted(heights)
@@ -222,7 +217,7 @@ def test_replicas_are_drawn_with_a_sign_for_their_state(state: PartitionState, w
 def test_a_broker_that_is_down_is_not_drawn_as_the_leader(
     state: PartitionState, words: str
 ) -> None:
-    assert "".join(piece.text for piece in replica_pieces(state, {1})) == words
+    assert plain(replica_pieces(state, {1})) == words
     assert all(piece.role != "leader" for piece in replica_pieces(state, {1, 2}))
 
 
@@ -362,7 +357,7 @@ def test_a_cancel_of_many_foreign_moves_counts_the_dangers_that_it_does_not_name
 
 def test_a_chart_has_a_line_at_its_limit_while_there_is_one() -> None:
     drawn = limited_chart([40.0] * 4, [None, None, 80.0, 80.0], 4, 2, 100.0)
-    assert ["".join(piece.text for piece in line) for line in drawn] == ["  ▁▁", "▆▆▆▆"]
+    assert [plain(line) for line in drawn] == ["  ▁▁", "▆▆▆▆"]
     assert [piece.role for piece in drawn[0]] == ["moving", "falling-behind"]
 
 
@@ -370,7 +365,7 @@ def _drawn_chart(values: list[float | None], limit: float, height: int) -> list[
     limits: list[float | None] = [limit] * len(values)
     top = chart_top(values, limits, height)
     lines = limited_chart(values, limits, len(values), height, top)
-    return ["".join(piece.text for piece in line) for line in lines]
+    return [plain(line) for line in lines]
 
 
 def test_what_fills_a_limit_reaches_its_line() -> None:
@@ -386,4 +381,4 @@ def test_a_limit_is_drawn_on_over_a_moment_in_which_nothing_is_copied() -> None:
     one, other = 80.0, 40.0
     limits = [one, None, one, None, other, *[None] * 10, other]
     line, *_ = limited_chart([0.0] * 16, limits, 16, 1, 100.0)
-    assert "".join(piece.text for piece in line) == "▁▁▁·▁··········▁"
+    assert plain(line) == "▁▁▁·▁··········▁"

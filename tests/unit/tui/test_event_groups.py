@@ -41,6 +41,7 @@ from ktui.tui.screens.plan.preview_lines import change_lines
 from ktui.tui.widgets.bindings import LiveKey, fit_keys, line_width
 from ktui.tui.widgets.lines import facts
 from support.simulated.observations import T0, T1, a_move, an_observation, folded
+from support.views.screens import plain
 
 _BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 _SENTENCES = (
@@ -253,7 +254,7 @@ def change(*brokers: tuple[Holding, Holding], sizes_unknown: int = 0) -> BeforeA
 
 
 def drawn(of: BeforeAfter, width: int = 76, rows: int = 10) -> list[str]:
-    return ["".join(piece.text for piece in line) for line in change_lines(of, width, rows)]
+    return [plain(line) for line in change_lines(of, width, rows)]
 
 
 def has(gib: int) -> Holding:
@@ -292,7 +293,7 @@ def test_nothing_is_wider_than_the_screen_and_no_broker_is_forgotten(
     lines = list(change_lines(change(*brokers), width, 5))
 
     assert max(map(pieces_width, lines), default=0) <= width
-    assert sum("".join(piece.text for piece in line)[:1].isdigit() for line in lines) == (
+    assert sum(plain(line)[:1].isdigit() for line in lines) == (
         min(5, len(brokers)) if len(brokers) > 5 else len(brokers)
     )
 

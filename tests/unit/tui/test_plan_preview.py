@@ -35,6 +35,7 @@ from ktui.tui.screens.plan.preview_lines import (
 from ktui.tui.story import CaptionLine, CaptionTrack, StoryMoments, picture_name, save_picture
 from support.cli.start_sandbox import GB, Way, a_plan, a_snapshot, preflight
 from support.layouts import healthy, layout, targets
+from support.views.screens import plain
 
 ALL: Way = ((1, 2, 3), (4, 2, 3))
 ROOMY, TIGHT = (100 * GB, 50 * GB), (100 * GB, 3 * GB)
@@ -45,7 +46,7 @@ counts = st.integers(0, 10**12)
 def test_a_bar_fills_its_cells_and_leaves_nothing_out(
     stays: int, comes: int, goes: int, whole: int, cells: int
 ) -> None:
-    drawn = "".join(piece.text for piece in change_bar(stays, comes, goes, whole, cells))
+    drawn = plain(change_bar(stays, comes, goes, whole, cells))
 
     assert len(drawn) == cells
     signs = (("█", stays), ("▓", comes), ("░", goes))
@@ -53,7 +54,7 @@ def test_a_bar_fills_its_cells_and_leaves_nothing_out(
 
 
 def test_a_bar_shows_what_stays_comes_and_goes() -> None:
-    drawn = "".join(piece.text for piece in change_bar(4, 2, 1, 10, 10))
+    drawn = plain(change_bar(4, 2, 1, 10, 10))
 
     assert drawn == "████▓▓░···"
 
@@ -62,7 +63,7 @@ def drawn(width: int, *sections: PreviewSection, **more: Any) -> str:
     figures = preflight(a_plan(ALL), a_snapshot(ALL, **more), Limits(replicas=1))
     lines = preview_lines(figures, sections or EVERYTHING, width)
     assert max(map(pieces_width, lines)) <= width
-    return "\n".join("".join(piece.text for piece in line) for line in lines)
+    return "\n".join(plain(line) for line in lines)
 
 
 def words(line: str) -> list[str]:

@@ -49,7 +49,7 @@ from ktui.tui.screens.watch.row_model import Arrangement, RowChange, RowFilter
 from ktui.tui.screens.watch.words import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
-from support.views.screens import BEGAN, BEGAN_S, history, timeline
+from support.views.screens import BEGAN, BEGAN_S, history, plain, timeline
 
 STEP = StepBegun(
     topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
@@ -62,11 +62,8 @@ DONE = StateEntered(topic="a", partition=0, state=State.DONE)
 def test_a_replica_that_waits_for_its_turn_keeps_its_partition_moving() -> None:
     seen = timeline(tp("a-0"), phase=Phase.MOVING, lanes={4: _waiting_lane()})
     words = row_pieces(seen, layout(200, Extents()), RowContext(BEGAN_S + 60))
-    text = "".join(piece.text for piece in words)
-    assert "moving 12%" in text
-    assert ("waits for its turn", "waiting") in [
-        (piece.text.strip(), piece.role) for piece in words
-    ]
+    assert "moving 12%" in plain(words)
+    assert ("waits for its turn", "waiting") in [(each.text.strip(), each.role) for each in words]
     assert not RowFilter("state:behind").matches(seen, RowContext(0.0))
 
 
@@ -82,11 +79,11 @@ def test_a_reason_is_whole_in_its_row_or_under_it_and_never_over_the_timeline(wi
     lane = Lane(4, Role.ADDING, share=0.125, stall=stall, lag_messages=3_000, rate_bytes_s=2e5)
     seen = timeline(tp("payments-settled-12"), phase=Phase.MOVING, lanes={4: lane})
     columns, context = layout(width, Extents(19, 14)), RowContext(BEGAN_S + 60)
-    text = "".join(piece.text for piece in row_pieces(seen, columns, context))
+    text = plain(row_pieces(seen, columns, context))
     below = pieces_below(seen, columns, context)
     assert "behind 1m" in text
     assert (why in text) is (below is None)
-    assert below is None or why in "".join(piece.text for piece in below)
+    assert below is None or why in plain(below)
     assert text[columns.tail - CURSOR_WIDTH :].startswith("0.3 ")
     assert len(text) <= width
 
@@ -95,8 +92,7 @@ def test_a_reason_takes_the_figures_that_it_needs_and_leaves_the_others() -> Non
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 4, "broker 4 is down")
     lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6, stall=stall)}
     seen = timeline(tp("payments-12"), phase=Phase.STALLED, lanes=lanes)
-    words = row_pieces(seen, layout(125, Extents(11, 16)), RowContext(BEGAN_S + 60))
-    text = "".join(piece.text for piece in words)
+    text = plain(row_pieces(seen, layout(125, Extents(11, 16)), RowContext(BEGAN_S + 60)))
     assert "*1 2 +9" in text
     assert "broker 4 is down   3.0 k msg" in text
     assert "2.0 MB/s" not in text
@@ -106,7 +102,7 @@ def test_figures_without_a_column_stand_under_the_row() -> None:
     lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6)}
     seen, context = timeline(phase=Phase.MOVING, lanes=lanes), RowContext(BEGAN_S + 60)
     narrow = pieces_below(seen, layout(70, Extents(20, 14)), context) or []
-    assert "".join(piece.text for piece in narrow) == "└ lag 3.0 k msg   rate 2.0 MB/s"
+    assert plain(narrow) == "└ lag 3.0 k msg   rate 2.0 MB/s"
     assert pieces_below(seen, layout(130, Extents(20, 14)), context) is None
 
 
@@ -114,8 +110,7 @@ def test_figures_without_a_column_stand_under_the_row() -> None:
 def test_no_figure_is_cut_in_when_a_move_ended(width: int) -> None:
     ended = BEGAN + timedelta(seconds=91)
     seen = timeline(phase=Phase.DONE, lanes={}, ended_at=ended)
-    words = row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))
-    text = "".join(piece.text for piece in words).rstrip()
+    text = plain(row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))).rstrip()
     assert text.endswith((f"at {as_time(ended)} after 1m 31s", f"at {as_time(ended)}", ""))
     assert "after 1m" not in text or text.endswith("after 1m 31s")
 
@@ -158,7 +153,7 @@ def test_a_wide_row_has_the_replicas_that_the_partition_is_to_have_in_the_end() 
     seen = timeline(tp("a-0"), phase=Phase.MOVING, lanes={4: Lane(4, Role.ADDING)})
     columns, context = layout(200, Extents(), batches=True), _in_a_run(State.ADDING, "")
     start = next(start for column, start, _ in columns.spans() if column is TARGET) - CURSOR_WIDTH
-    text = "".join(piece.text for piece in row_pieces(seen, columns, context))
+    text = plain(row_pieces(seen, columns, context))
     assert text[start:].startswith("4,2,3 ")
 
 
@@ -167,8 +162,8 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     why = "broker 4, which is to be added, is down"
     gone = Lane(4, Role.OUT_OF_SYNC)
     seen = timeline(tp("a-0"), phase=Phase.DONE, lanes={4: gone})
-    words = row_pieces(seen, layout(160, Extents(), batches=True), _in_a_run(state, why))
-    assert "".join(piece.text for piece in words).rstrip().endswith(why)
+    text = plain(row_pieces(seen, layout(160, Extents(), batches=True), _in_a_run(state, why)))
+    assert text.rstrip().endswith(why)
 
 
 @pytest.mark.parametrize(
@@ -187,23 +182,16 @@ def test_a_reason_with_a_few_cells_says_in_short_what_stands_under_the_cursor(
     lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, rate_bytes_s=2e6, stall=stall)}
     seen, context = timeline(phase=Phase.STALLED, lanes=lanes), RowContext(BEGAN_S + 60)
     columns = layout(79, Extents(10, 14))
-    words = row_pieces(seen, columns, context)
-    assert "".join(piece.text for piece in words).rstrip().endswith(f"! {short}")
-    assert why in "".join(piece.text for piece in pieces_below(seen, columns, context) or ())
+    assert plain(row_pieces(seen, columns, context)).rstrip().endswith(f"! {short}")
+    assert why in plain(pieces_below(seen, columns, context) or ())
 
 
 @pytest.mark.parametrize("width", range(72, 100))
 def test_when_a_move_ended_is_whole_to_the_minute_at_least(width: int) -> None:
     ended = BEGAN + timedelta(seconds=91)
     seen = timeline(phase=Phase.DONE, lanes={}, ended_at=ended)
-    words = row_pieces(seen, layout(width, Extents(10, 14)), RowContext(BEGAN_S + 60))
-    last = (
-        "".join(piece.text for piece in words)
-        .rstrip()
-        .rpartition("┄ ")[2]
-        .strip()
-        .removeprefix("at ")
-    )
+    text = plain(row_pieces(seen, layout(width, Extents(10, 14)), RowContext(BEGAN_S + 60)))
+    last = text.rstrip().rpartition("┄ ")[2].strip().removeprefix("at ")
     assert last in (as_time(ended), f"@ {as_time(ended)[:5]}", f"{as_time(ended)} after 1m 31s")
 
 
@@ -211,7 +199,7 @@ def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move(
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
     seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
     context = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
-    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), context))
+    text = plain(row_pieces(seen, layout(200, Extents()), context))
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text
@@ -227,7 +215,7 @@ def test_the_stall_of_a_move_beside_the_run_names_the_run_that_began_it(
     context = _in_a_run(State.FOREIGN, "")
     assert context.run is not None
     context.run.movers = {} if mover is None else {seen.tp: mover}
-    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), context))
+    text = plain(row_pieces(seen, layout(200, Extents()), context))
     assert "broker 7 is down" in text
     assert ("run drain-clicks: broker 7" in text) is (mover is not None)
     assert "foreign" in text or mover is not None

@@ -31,14 +31,13 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.summary import Inflow
 from ktui.progress.timeline import Progress
 from ktui.speed.answer import Basis, Bottleneck, Bound, HowLong, Source, Span
-from ktui.tui.draw.cells import Piece
 from ktui.tui.poll import STALE_S, StaleThrottles
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
 from ktui.tui.screens.watch.run_banner import ShownAbove, first_line, second_line, stage_bar
 from support.cli.throttle_sandbox import a_run, all_over, run_of, throttled
 from support.simulated.observations import T0, a_move, a_partition, an_observation
-from support.views.screens import BEGAN
+from support.views.screens import BEGAN, plain
 
 STATUS = RunStatus(
     name="drain-b3",
@@ -62,10 +61,6 @@ ETA, LEFT, RANGE = f"ETA {MIDDLE}", "about 60 min left", "(50 to 70), as measure
 PACE = "; broker 5 receives the most"
 
 
-def _text(pieces: list[Piece]) -> str:
-    return "".join(piece.text for piece in pieces)
-
-
 class Banner(NamedTuple):
     """What the first line of a banner shows, and what it does not."""
 
@@ -78,7 +73,7 @@ class Banner(NamedTuple):
     @property
     def line(self) -> str:
         status = msgspec.structs.replace(STATUS, **self.changes)
-        return _text(first_line(status, BEGAN, self.width, self.above))
+        return plain(first_line(status, BEGAN, self.width, self.above))
 
 
 COUNTS = {State.DONE: 214, State.BLOCKED: 4}
@@ -190,7 +185,7 @@ def test_the_banner_shows_the_figure_beside_its_objective(
     throttle = ThrottleStatus(rates=rates, held=held)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
-    assert words in _text(second_line(status, 160))
+    assert words in plain(second_line(status, 160))
 
 
 def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_cells() -> None:
@@ -201,7 +196,7 @@ def test_the_banner_shows_rates_by_broker_by_the_lowest_and_the_highest_in_80_ce
     throttle = ThrottleStatus(rates=rates, held=held, bounded=bounded)
     status = msgspec.structs.replace(STATUS, throttle=throttle)
 
-    line = _text(second_line(status, 80))
+    line = plain(second_line(status, 80))
 
     assert "throttle 4.0 MB/s to 9.0 MB/s" in line
     assert "p99<150ms 212ms 95% kept" in line
@@ -225,7 +220,7 @@ def test_the_banner_shows_where_the_left_over_throttle_of_a_run_is(
     throttle = throttle_status(run, owned=owned)
     status = RunStatus(name="drain-b3", state=state, throttle=throttle, owner=owner)
 
-    assert words in _text(first_line(status, BEGAN)) + _text(second_line(status))
+    assert words in plain(first_line(status, BEGAN)) + plain(second_line(status))
 
 
 def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path: Path) -> None:
@@ -233,7 +228,7 @@ def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path
     throttle, owner = throttle_status(run, owned=True), this_process()
     status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=throttle, owner=owner)
 
-    assert "its throttle" not in _text(first_line(status, BEGAN)) + _text(second_line(status))
+    assert "its throttle" not in plain(first_line(status, BEGAN)) + plain(second_line(status))
 
 
 def test_the_fastest_partition_is_named_only_while_something_is_written(tmp_path: Path) -> None:
@@ -414,4 +409,4 @@ def test_the_bar_has_the_share_of_each_state_and_a_cell_for_the_least_trouble(
     status = msgspec.structs.replace(
         STATUS, partitions=sum(counts.values()), counts=counts, stages=count_stages(counts, 0)
     )
-    assert _text(stage_bar(status, 20)) == bar
+    assert plain(stage_bar(status, 20)) == bar
