@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from ktui.execution.throttle.objective import BAND
 from ktui.quantities import DECIMAL, UNKNOWN, as_rate, scaled
-from ktui.tui.draw.cells import BARS, Piece
+from ktui.tui.draw.cells import BARS, Cell, Piece, pieces_width
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _WHOLE = len(_EIGHTHS) - 1
@@ -71,8 +71,10 @@ def rate_of(value: float | None, throttle: float | None) -> str:
     return f"{value / size:.{digits}f}/{limit} {unit}B/s"
 
 
-_STAYS, _COMES, _GOES, _NOTHING = "█", "▓", "░", "·"
-_ROLES = ("header", "moving", "retiring")
+_SIGNS = {
+    "stays": Cell("█", "header"), "comes": Cell("▓", "moving"), "goes": Cell("░", "retiring"),
+}  # fmt: skip
+_NOTHING = "·"
 
 
 def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> list[Piece]:
@@ -81,40 +83,39 @@ def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> lis
     What stays and what comes are there afterwards; what stays and what goes are there now. No part
     above zero is left out.
     """
-    parts = (max(0, stays), max(0, comes), max(0, goes))
-    lengths = part_lengths(parts, cells, max(whole, sum(parts)))
-    signs = zip((_STAYS, _COMES, _GOES), _ROLES, lengths, strict=True)
-    pieces = [Piece(sign * length, role) for sign, role, length in signs if length]
-    rest = cells - sum(lengths)
+    parts = [*zip((max(0, each) for each in (stays, comes, goes)), _SIGNS.values(), strict=True)]
+    pieces = parts_bar(parts, cells, whole)
+    rest = cells - pieces_width(pieces)
     return [*pieces, Piece(_NOTHING * rest, "rule")] if rest else pieces
 
 
 def change_legend() -> list[Piece]:
     """Return the meaning of the signs of a bar."""
-    words = zip((_STAYS, _COMES, _GOES), _ROLES, ("stays", "comes", "goes"), strict=True)
-    gap, pieces = Piece("   "), list[Piece]()
-    for sign, role, word in words:
-        pieces += [gap, Piece(sign * 2, role), Piece(f" {word}", "dim")]
+    pieces: list[Piece] = []
+    for word, sign in _SIGNS.items():
+        pieces += [Piece("   "), Piece(sign.glyph * 2, sign.role), Piece(f" {word}", "dim")]
     return pieces[1:]
 
 
-def part_lengths(parts: Sequence[int], cells: int, whole: int | None = None) -> list[int]:
-    """Share out cells among parts of a whole, of their sum without one; none above zero gets none.
+def parts_bar(parts: Sequence[tuple[int, Cell]], cells: int, whole: int = 0) -> list[Piece]:
+    """Draw parts of a whole, or of their larger sum, in their signs; none above zero is left out.
 
     That holds while there are as many cells as parts.
     """
-    whole = sum(parts) if whole is None else whole
+    counts = [count for count, _ in parts]
+    whole = max(whole, sum(counts))
     if whole <= 0:
-        return [0] * len(parts)
-    ends = [round(end * cells / whole) for end in accumulate(parts)]
+        return []
+    ends = [round(end * cells / whole) for end in accumulate(counts)]
     lengths = [
-        max(end - start, int(part > 0))
-        for start, end, part in zip([0, *ends[:-1]], ends, parts, strict=True)
+        max(end - start, int(count > 0))
+        for start, end, count in zip([0, *ends[:-1]], ends, counts, strict=True)
     ]
     while sum(lengths) > cells:
         longest = lengths.index(max(lengths))
         lengths[longest] -= 1
-    return lengths
+    pairs = zip(lengths, parts, strict=True)
+    return [Piece(sign.glyph * length, sign.role) for length, (_, sign) in pairs if length]
 
 
 BELOW, ABOVE = 15, 4  # the cells up to the objective, and those above it

@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
-from ktui.tui.draw.bars import part_lengths
+from ktui.tui.draw.bars import parts_bar
 from ktui.tui.draw.cells import Piece, cut, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.dashboard.model import (
@@ -300,11 +300,8 @@ class PartitionMap(LineView, can_focus=True):
 
 def state_bar(counts: Mapping[MapState, int], cells: int) -> list[Piece]:
     """Draw the shares of the states in their signs, what is well first; no state is left out."""
-    states = [state for state in BAR_ORDER if counts.get(state)]
-    lengths = part_lengths([counts[state] for state in states], cells)
-    signs = ((MAP_CELLS[state], n) for state, n in zip(states, lengths, strict=True))
-    bar = [Piece(cell.glyph * n, cell.role) for cell, n in signs]
-    return [Piece("▕", "dim"), *bar, Piece("▏", "dim")]
+    parts = [(counts.get(state, 0), MAP_CELLS[state]) for state in BAR_ORDER]
+    return [Piece("▕", "dim"), *parts_bar(parts, cells), Piece("▏", "dim")]
 
 
 def count_pieces(counts: Mapping[MapState, int], width: int) -> list[Piece]:

@@ -19,7 +19,7 @@ from ktui.pacing.limits import LETTERS, InternalOrder, Limits, Order, full_limit
 from ktui.planning.throttle_rates import Objective
 from ktui.speed.answer import HowLong, how_long_parts
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.bars import part_lengths, rate_gauge
+from ktui.tui.draw.bars import parts_bar, rate_gauge
 from ktui.tui.draw.cells import CANCEL_SIGNS, STAGE_CELLS, Cell, Piece, faded
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
@@ -309,9 +309,7 @@ def stage_bar(status: RunProgress, cells: int = _BAR_CELLS) -> list[Piece]:
         (on_the_way, STAGE_CELLS[Stage.CALLED_OFF]),
         *((stages.get(stage, 0), STAGE_CELLS[stage]) for stage in _TROUBLE_IN_THE_BAR),
     ]
-    lengths = part_lengths([count for count, _ in shown], cells)
-    pairs = zip(lengths, shown, strict=True)
-    return [Piece(cell.glyph * length, cell.role) for length, (_, cell) in pairs if length]
+    return parts_bar(shown, cells)
 
 
 def _time_left(time_left: HowLong | None, now: datetime) -> Iterator[HeaderPart]:
