@@ -254,7 +254,7 @@ def text_of(picture: Path) -> str:
 
 
 async def test_a_key_writes_a_picture_of_the_screen_also_of_a_dialog(tmp_path: Path) -> None:
-    async with a_demo() as demo:
+    async with a_demo(folder=tmp_path) as demo:
         await demo.until(lambda: "orders-0" in demo.text)
         await demo.press("i")
         await demo.press("ctrl+s")
