@@ -1,7 +1,5 @@
 """Throttle settings of others, from before a run or during it, are kept and put back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -52,10 +50,16 @@ BEFORE: dict[str, Sequence[ConfigChange]] = {
 }
 
 
+@pytest.mark.parametrize("kill", [None, "after writing Answered"])
 @pytest.mark.parametrize("what", BEFORE)
-def test_settings_of_others_from_before_a_run_are_put_back(what: str, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S, throttle_leaders=True)
+def test_settings_of_others_from_before_a_run_are_put_back_also_after_a_kill(
+    what: str, kill: str | None, tmp_path: Path
+) -> None:
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_5_S, throttle_leaders=True)
     story.cluster.configure(BEFORE[what])
+    if kill:
+        story.killed(kill)
 
     story.to_the_end()
 
@@ -63,21 +67,6 @@ def test_settings_of_others_from_before_a_run_are_put_back(what: str, tmp_path: 
     assert story.others.settings
     assert story.at_target(*TWO)
     assert story.rules.bound
-
-
-@pytest.mark.parametrize("what", BEFORE)
-def test_settings_of_others_from_before_a_run_are_put_back_after_a_crash(
-    what: str, tmp_path: Path
-) -> None:
-    limits = Limits(replicas=1, partitions=2)
-    story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_5_S)
-    story.cluster.configure(BEFORE[what])
-    story.killed("after writing Answered")
-
-    story.to_the_end()
-
-    story.assert_left_as_found()
-    assert story.at_target(*TWO)
 
 
 def test_a_static_rate_in_the_brokers_files_applies_again(tmp_path: Path) -> None:
