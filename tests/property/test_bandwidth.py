@@ -1,7 +1,5 @@
 """Whatever happens to a cluster, its data stays within what machines and throttles allow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

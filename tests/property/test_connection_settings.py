@@ -1,7 +1,5 @@
 """Connection settings under any input: parsed or refused with a message, secrets never shown."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

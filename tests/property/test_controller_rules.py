@@ -1,7 +1,5 @@
 """Whatever is asked of a simulated controller, its records keep KRaft's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """How long a run takes, whatever is copied and known; rates of twins; advice for other limits."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given, settings

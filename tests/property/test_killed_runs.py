@@ -1,7 +1,5 @@
 """kill -9 of an engine or a command, at any instant: the next one goes on to the same end."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Collection

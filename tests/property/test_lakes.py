@@ -1,7 +1,5 @@
 """Lakes and their reports: each row counted once, few files, and only what new lines change."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter as Counts
 from itertools import pairwise
@@ -298,7 +296,6 @@ class GrowingLake:
 
     @property
     def total(self) -> int:
-        """All rows."""
         return sum(self._rows)
 
 

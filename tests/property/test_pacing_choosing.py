@@ -1,7 +1,5 @@
 """Whatever happens to a run and its limits, each decision keeps the limits in force."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The steps of pacing, taken one after another on a cluster that keeps KRaft's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """In any situation, a partition's next step keeps every rule and its steps come to an end."""
 
-from __future__ import annotations
-
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace

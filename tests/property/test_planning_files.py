@@ -1,7 +1,5 @@
 """Plan files read or refused; the sums before and after a plan; and its undo."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Literal

@@ -1,7 +1,5 @@
 """Plans made from intentions, on random small clusters."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

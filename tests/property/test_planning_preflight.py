@@ -1,7 +1,5 @@
 """Whatever the plan and the limits, a preflight agrees with the steps that it forecasts."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec

@@ -1,7 +1,5 @@
 """Whatever the replicas, racks and brokers, a new factor is reached with the least change."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Whatever a cluster shows, in whatever order, progress and the flow of each broker stay sane."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from functools import reduce

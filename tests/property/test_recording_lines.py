@@ -1,7 +1,5 @@
 """Whatever is seen comes out of a recording as it went in, to the millisecond."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Recordings: read as written, however damaged, split or limited."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """A redacted recording hides every name and keeps everything else."""
 
-from __future__ import annotations
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st

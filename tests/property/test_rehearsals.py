@@ -1,7 +1,5 @@
 """A twin begins in the state of its snapshot, and a rehearsal takes the very steps of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from pathlib import Path

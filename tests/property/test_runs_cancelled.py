@@ -1,7 +1,5 @@
 """Whatever is cancelled, at any stage, ends as forecast, and nothing else is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls that take time: whatever changes while a run waits, no request it sends loses data."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever happens to a simulated cluster: its invariants hold, and each id has one coordinator."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever is written and however it is shared, the suggested rates and limits suffice."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A broker's holdings, whatever the plans; and only one that is down and empty is unregistered."""
 
-from __future__ import annotations
-
 import asyncio
 
 from hypothesis import given

@@ -4,8 +4,6 @@
 story, or the seeds, would find the defect again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager

@@ -92,7 +92,6 @@ class Faults(msgspec.Struct):
 
 
 def faults_of(seed: int) -> Faults:
-    """Return the faults of a seed."""
     dice = random.Random(f"faults {seed}")  # noqa: S311 - a test's dice
     kinds = [fault for fault in Fault if fault is not Fault.CORDONS]
     on = frozenset(dice.sample(kinds, len(kinds) // 2))

@@ -1,7 +1,5 @@
 """Both ports with time and faults in every call: delays before and after its effect."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ A seed and a commit reproduce what happened. The soak fails if a kind of fault n
 kind of change between a read and its request's effect never happened.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import multiprocessing
@@ -125,7 +123,6 @@ def played(seed: int) -> Outcome:
 
 
 def outcome_of(seed: int, run: ChaosRun, problem: str = "") -> Outcome:
-    """Return the outcome of a seed whose run is over."""
     return Outcome(
         seed,
         run.words,
@@ -166,7 +163,6 @@ class Tally:
 
 
 def main() -> int:
-    """Play the seeds, and print a summary."""
     first, count = [*map(int, sys.argv[1:]), 0, COUNT][:2] if sys.argv[1:] else (0, COUNT)
     tally = Tally()
     failed: list[Outcome] = []

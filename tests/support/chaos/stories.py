@@ -1,7 +1,5 @@
 """Stories of changes during an await; each fails while its defect is there."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Why partitions wait, derived from the simulated controller: limits, or obstacles to a step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition

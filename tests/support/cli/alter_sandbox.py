@@ -1,7 +1,5 @@
 """A simulated cluster with a topic, and `ktui alter-topic` on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,6 @@ class AlterSandbox(StartSandbox):
         self.use(a_cluster({"orders": ORDERS}, brokers=range(1, 5)))
 
     def use(self, cluster: SimulatedCluster, **context: Any) -> None:
-        """Use this cluster, with this context."""
         self.simulated = cluster
         self.cluster(cluster, **context)
         self._monkeypatch.setattr("ktui.cli.alter.SystemClock", lambda: cluster.clock)

@@ -1,7 +1,5 @@
 """A simulated cluster, a state directory with runs, and `ktui broker` on them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Sequence
@@ -75,7 +73,6 @@ class BrokerSandbox:
         )
 
     def writer(self) -> Any:
-        """Return a writer of the cluster."""
         return self.simulated.writer()
 
     def wait(self, seconds: float) -> None:
@@ -90,7 +87,6 @@ class BrokerSandbox:
         self.wait(1.0)
 
     def cordon(self, broker: int, value: str) -> None:
-        """Let somebody else cordon a broker."""
         change = ConfigChange(broker_resource(broker), CORDONED, ConfigOp.SET, value)
         self.do(layout.AlterConfigs((change,)))
 
@@ -105,7 +101,6 @@ class BrokerSandbox:
         return run
 
     def own_by_another(self) -> None:
-        """Let another state directory own the cluster."""
         cluster = self.simulated
         other = ClusterOwner(
             state_dir="another", user="eve", host="ops2", run="drain", since=cluster.clock.now()
@@ -123,7 +118,6 @@ class BrokerSandbox:
         return CliRunner().invoke(ktui, arguments, input=typing)
 
     def json(self, *words: str) -> Any:
-        """Return the status as JSON."""
         result = self.call("status", *words, "--json")
         assert result.exit_code == 0, (result.output, result.exception)
         return json.loads(result.stdout)
@@ -315,7 +309,6 @@ class RemovalSandbox(BrokerSandbox):
         self.wait(30.0)
 
     def note(self) -> Removal | None:
-        """Return what the removal remembers."""
         return self.file().load()
 
     def file(self) -> RemovalFile:

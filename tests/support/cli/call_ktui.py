@@ -1,7 +1,5 @@
 """`ktui` called as a shell calls it: in this process, which is cheap, or in one of its own."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

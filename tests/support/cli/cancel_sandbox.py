@@ -1,7 +1,5 @@
 """A simulated cluster on which others move partitions, runs beside them, and `ktui cancel`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,7 +87,6 @@ class CancelSandbox:
         return run
 
     def cancel(self, *words: str) -> Result:
-        """Call `ktui cancel --cluster` with these arguments."""
         state = ("--state-dir", str(self.state.path))
         return CliRunner().invoke(ktui, ["cancel", "--cluster", *words, *state])
 

@@ -4,8 +4,6 @@ A field that is new, gone or renamed shows as a difference of the golden files. 
 table of docs/progress.md, and write the files again: `pytest --update-golden`.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """A simulated cluster, runs beside it, and a folder: where sessions of golden files are played."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

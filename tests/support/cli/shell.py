@@ -1,7 +1,5 @@
 """A shell in which `ktui` is a process, two that share a cluster, and a run beside them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -92,7 +90,6 @@ class Shell:
         return ended(self.begin(*words))
 
     def plan(self, name: str, partitions: Sequence[dict[str, Any]]) -> str:
-        """Write a plan, and return its path."""
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps({"version": 1, "partitions": list(partitions)}))
         return str(path)

@@ -1,7 +1,5 @@
 """Plan files and simulated clusters, and `ktui plan` and `ktui start` on them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -178,7 +176,6 @@ def cluster(
 
 
 def plan(*arguments: str) -> Result:
-    """Run `ktui plan`."""
     return CliRunner().invoke(ktui, ["plan", *arguments])
 
 

@@ -1,7 +1,5 @@
 """Simulated clusters with throttles and journals of their runs, and `ktui` called on them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

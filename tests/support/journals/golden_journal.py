@@ -5,8 +5,6 @@ Run `python -m support.journals.golden_journal`.
 For a new kind or a new field add it here, and write the journal again.
 """
 
-from __future__ import annotations
-
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -141,7 +139,6 @@ class Golden(msgspec.Struct, frozen=True):
 
 
 def kept() -> Golden:
-    """Return the golden journal as it was written."""
     return msgspec.json.decode(FILE.read_bytes(), type=Golden)
 
 
@@ -295,7 +292,6 @@ def commands() -> list[tuple[Command, Answer | None]]:
 
 
 def golden() -> Golden:
-    """Make the journal of this version."""
     with tempfile.TemporaryDirectory() as folder:
         clock = VirtualClock()
         with Journal.create(Path(folder) / "journal.db", clock) as journal:
@@ -319,7 +315,6 @@ def golden() -> Golden:
 
 
 def main() -> None:
-    """Write the golden journal."""
     FILE.write_text(_a_row_a_line(golden()), encoding="utf-8")
 
 

@@ -1,7 +1,5 @@
 """Journals with events in them, also after a crash; their owners; runs played step by step."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

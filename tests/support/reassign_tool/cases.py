@@ -5,8 +5,6 @@ They run in a folder with the files of `FILES`. Lists that need a cluster name i
 and no throttle.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import shlex
@@ -68,7 +66,6 @@ class ArgumentList(msgspec.Struct, frozen=True):
 
 
 def argument_lists() -> tuple[ArgumentList, ...]:
-    """Return all argument lists, each once."""
     without = (_as_list(line, needs_cluster=False) for line in _lines_without_cluster())
     with_one = (_as_list(line, needs_cluster=True) for line in _lines_on_a_cluster())
     return tuple({each.words: each for each in (*without, *with_one)}.values())

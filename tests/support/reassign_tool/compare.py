@@ -1,7 +1,5 @@
 """The outcomes of ktui held against those of Apache's tool, line by line."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 An answer of ktui that differs in any other way is a defect of ktui.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType

@@ -7,8 +7,6 @@ log dir of broker 3. Plans are written to plan.json, lists of topics to topics.j
 A topic of 2 MiB a partition that moves at `SLOW` is under way until it is let go or cancelled.
 """
 
-from __future__ import annotations
-
 import enum
 import json
 from collections.abc import Sequence
@@ -131,7 +129,6 @@ def plan(
 
 
 def topics(*names: str) -> str:
-    """Return a file of topics."""
     return json.dumps({"version": 1, "topics": [{"topic": name} for name in names]})
 
 

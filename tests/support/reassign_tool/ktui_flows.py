@@ -1,7 +1,5 @@
 """Flows played with ktui."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

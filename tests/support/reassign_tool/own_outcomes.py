@@ -3,8 +3,6 @@
 Its outcomes are recorded, too, and read before they are kept: `make reassign-record-own`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -86,7 +84,6 @@ OWN = (
 
 
 def own_of(flow: Flow) -> OwnOutcomes:
-    """Return the differences in a flow."""
     return next((each for each in OWN if each.flow == flow.name), OwnOutcomes(flow.name, {}))
 
 

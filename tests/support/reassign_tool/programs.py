@@ -1,7 +1,5 @@
 """The two programs, each called as a shell calls it, in a folder with the files of a plan."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
@@ -30,9 +28,7 @@ _QUIET_LOG = "-Dlog4j2.level=OFF"
 class Program(Protocol):
     """One of the two programs."""
 
-    def run(self, words: Sequence[str]) -> Answer:
-        """Run the program to its end."""
-        ...
+    def run(self, words: Sequence[str]) -> Answer: ...
 
 
 class ApacheTool:
@@ -60,7 +56,6 @@ class ApacheTool:
         self._process.communicate()
 
     def run(self, words: Sequence[str]) -> Answer:
-        """Run the tool to its end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(" ".join(f"={quote_plus(word)}" for word in words) + "\n")
@@ -77,7 +72,6 @@ class ApacheProcess:
         self._layout, self._folder = layout, folder
 
     def run(self, words: Sequence[str]) -> Answer:
-        """Run the tool to its end."""
         return _run([*_java(self._layout), MAIN, *words], self._folder, _java_environment())
 
 
@@ -89,7 +83,6 @@ class KtuiProcess:
         self._environment = {**os.environ, STATE_DIR: str(state_dir)}
 
     def run(self, words: Sequence[str]) -> Answer:
-        """Run ktui to its end."""
         command_line = [str(Path(sys.executable).with_name("ktui")), "reassign", *words]
         return _run(command_line, self._folder, self._environment)
 
@@ -101,7 +94,6 @@ class KtuiHere:
         self._folder, self._runner = folder, CliRunner(env={STATE_DIR: str(state_dir)})
 
     def run(self, words: Sequence[str]) -> Answer:
-        """Run ktui to its end."""
         with contextlib.chdir(self._folder):
             result = self._runner.invoke(command, list(words), prog_name=PROGRAM)
         if result.exception is not None and not isinstance(result.exception, SystemExit):

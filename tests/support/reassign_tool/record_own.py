@@ -4,8 +4,6 @@
 before they are kept: nothing else says that they are right.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

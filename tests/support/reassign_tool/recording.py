@@ -1,7 +1,5 @@
 """Answers of the programs, the recorded ones of Apache's tool, and what is taken out of them."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import shlex

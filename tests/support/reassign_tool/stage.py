@@ -1,7 +1,5 @@
 """A lab on which argument lists and flows are played, by either of the programs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -357,7 +355,6 @@ REQUESTS = {
 
 @contextmanager
 def lab_for(request: LabRequest) -> Iterator[Lab]:
-    """Run a lab in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="ktui-reassign-") as folder:
         lab = up(Path(folder) / "lab", request, connect, click.echo)
         try:

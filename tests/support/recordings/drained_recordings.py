@@ -1,7 +1,5 @@
 """Recordings of drains on simulated clusters, as observed and journalled by the engine."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Recordings full of made-up private names: each name contains MARK."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
@@ -58,7 +56,6 @@ _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
 
 
 def events() -> st.SearchStrategy[AnyRunEvent]:
-    """Generate an event of any kind."""
     return st.one_of(*(_of(inspect.type_info(kind), "") for kind in get_args(AnyRunEvent)))
 
 

@@ -1,7 +1,5 @@
 """Recordings of hand-made observations, whole and damaged, and lakes that know them."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -88,7 +86,6 @@ def seen_in(path: Path) -> list[Observation]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the files anywhere under a folder, sorted by name."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

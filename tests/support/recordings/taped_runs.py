@@ -1,7 +1,5 @@
 """Recordings decided by a seed: runs in trouble, and clusters on which others move partitions."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import random
@@ -224,7 +222,6 @@ def with_losses(files: list[Recording], dice: random.Random) -> Iterator[Recordi
 
 
 def write(folder: Path, files: Collection[Recording]) -> None:
-    """Write files of recordings under a folder."""
     for name, segment in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

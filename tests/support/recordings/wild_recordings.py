@@ -1,7 +1,5 @@
 """Recordings of impossible clusters, and events in wild orders, decided by a seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

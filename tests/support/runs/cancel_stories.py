@@ -1,7 +1,5 @@
 """Runs that get extra plans or are cancelled at a certain stage, and the promises of a cancel."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -246,7 +244,6 @@ class Moment(NamedTuple):
 
 
 def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
-    """Return the moment of a case's stage."""
     both, last = {0: (4, 5)}, {0: (5,)}
     match case.stage, case.shape, case.replicas:
         case (Stage.QUEUED, _, _):
@@ -269,7 +266,6 @@ def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
 
 
 def a_grid() -> Iterator[Case]:
-    """Yield every possible case."""
     for shape in SHAPES:
         for replicas in (1, 2, None):
             for stage in Stage:

@@ -1,7 +1,5 @@
 """Runs of plans on simulated clusters, executed by an engine in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -155,7 +153,6 @@ class PlannedRun:
         return self.run
 
     def observer(self) -> Observer:
-        """Return the observer of an engine."""
         return Observer(self.reader, self.clock)
 
     def opened(self) -> Journal:

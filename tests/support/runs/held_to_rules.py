@@ -1,7 +1,5 @@
 """Rules for every decision of a run, whatever happens to the cluster, checked as it is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation

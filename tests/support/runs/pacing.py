@@ -1,7 +1,5 @@
 """Moving partitions, and a cluster in which every step succeeds."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType

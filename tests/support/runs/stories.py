@@ -1,7 +1,5 @@
 """Stories of runs on a simulated cluster: events of the cluster and commands, and their times."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from math import inf

@@ -1,7 +1,5 @@
 """Stories of runs with throttles, and their promises, checked against each request."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,7 +1,5 @@
 """Runs on clusters with much trouble: all of it decided by a seed."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from pathlib import Path

@@ -90,7 +90,6 @@ class Schedule(msgspec.Struct, frozen=True):
 
     @property
     def run(self) -> str:
-        """The name of the schedule's run."""
         return f"s{self.number}"
 
     @property

@@ -43,7 +43,6 @@ class Soak:
         self.verdicts: list[Verdicts] = []
 
     def played(self, number: int) -> Verdicts:
-        """Play one schedule, and judge it."""
         folder = self._folder / f"s{number}"
         folder.mkdir()
         play = Play(schedule(number), self._nodes, folder)
@@ -94,7 +93,6 @@ def never_fired(verdicts: Iterable[Verdicts]) -> list[str]:
 
 
 def main() -> int:
-    """Play the schedules, and print a summary."""
     first, count = [*map(int, sys.argv[1:]), 1][:2] if sys.argv[1:] else (0, COUNT)
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, _a_lab(Path(folder) / "lab") as lab:

@@ -1,7 +1,5 @@
 """Small simulated clusters for tests of outside events."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

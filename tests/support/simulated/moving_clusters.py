@@ -1,7 +1,5 @@
 """Small simulated clusters: to observe, to play scenarios on, and to rehearse."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -108,12 +106,10 @@ def tp(name: str) -> TopicPartition:
 
 
 def move(name: str, *target: int) -> events.Alter:
-    """Return the event of another tool moving a partition."""
     return events.Alter({tp(name): target})
 
 
 def cancel(*names: str) -> events.Alter:
-    """Return the event of another tool cancelling moves."""
     return events.Alter(dict.fromkeys(map(tp, names)))
 
 
@@ -130,7 +126,6 @@ def cordon(broker: int) -> events.AlterConfigs:
 
 
 def uncordon(broker: int) -> events.AlterConfigs:
-    """Return the event of somebody ending a broker's cordon."""
     return _cordoned(broker, ConfigOp.DELETE, None)
 
 

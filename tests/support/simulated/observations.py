@@ -1,7 +1,5 @@
 """Observations made by hand, each described in one line, and polls of simulated clusters."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager

@@ -112,7 +112,6 @@ class Witness:
         records._notify = notify
 
     def writer(self) -> WitnessedWriter:
-        """Return a writing port of the watched cluster."""
         return WitnessedWriter(self.cluster, self)
 
     @contextmanager
@@ -321,7 +320,6 @@ class Kept:
         )
 
     def record(self, tp: TopicPartition = TP) -> Registration:
-        """Return a partition's record."""
         known = self.controller.get(tp)
         assert known is not None
         return known
@@ -331,11 +329,9 @@ class Kept:
         return self.controller.alter({TP: target}, allow_replication_factor_change=factor)[TP]
 
     def cancel(self) -> WriteResult:
-        """Cancel the partition's reassignment."""
         return self.controller.alter({TP: None}, allow_replication_factor_change=False)[TP]
 
     def elect(self, tp: TopicPartition = TP) -> WriteResult:
-        """Elect a partition's preferred leader."""
         return self.controller.elect([tp])[tp]
 
     def join(self, *brokers: int) -> str | None:
@@ -391,22 +387,18 @@ class DataPlane:
             self._tell(tp, None, Registration(replicas, replicas, replicas[0]))
 
     def delete(self, name: str) -> None:
-        """Delete a topic."""
         for tp in [tp for tp in self.records if tp.topic == name]:
             self._tell(tp, self.records[tp], None)
 
     def decide(self, tp: TopicPartition, **fields: Any) -> None:
-        """Change a partition's record."""
         before = self.records[tp]
         self._tell(tp, before, msgspec.structs.replace(before, **fields))
 
     def add(self, tp: TopicPartition, *brokers: int) -> None:
-        """Start to add replicas."""
         known = self.records[tp]
         self.decide(tp, replicas=(*known.replicas, *brokers), adding=(*known.adding, *brokers))
 
     def drop(self, tp: TopicPartition, *brokers: int) -> None:
-        """Remove replicas."""
         known = self.records[tp]
         self.decide(
             tp,

@@ -1,7 +1,5 @@
 """Fixtures that the tests of the command line share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What no verb does, whatever is typed, named or pressed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """ktui accepts every command line in README.md and docs/, and runs those that it can run here."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -85,7 +83,6 @@ class CommandLine(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The arguments of ktui."""
         return shlex.split(self.text)[1:]
 
     @property

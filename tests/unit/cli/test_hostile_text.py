@@ -1,7 +1,5 @@
 """No text that ktui is given can control or deceive the terminal that shows it."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

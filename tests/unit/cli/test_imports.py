@@ -1,7 +1,5 @@
 """Each verb pays only for what it uses."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Help, completion, man pages and keys name what there is."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

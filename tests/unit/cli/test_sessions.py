@@ -1,7 +1,5 @@
 """What verbs print, send and write: sessions in golden files, `golden/*.txt` here and below."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

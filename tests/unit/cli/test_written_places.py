@@ -1,7 +1,5 @@
 """Whatever a verb writes, only a regular file or a new name is ever replaced."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

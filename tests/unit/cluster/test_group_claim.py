@@ -1,7 +1,5 @@
 """Owning a cluster through outages, missing permissions and engines that die."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable

@@ -1,7 +1,5 @@
 """The observer: what it reads, how often, and what it does about failures."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

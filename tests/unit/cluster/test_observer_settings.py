@@ -1,7 +1,5 @@
 """The observer: settings, throttles, and what is read only while somebody looks."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """What stands before a request, and what is said of its answer."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Answers of brokers, parsed into ktui's types: also those that no healthy cluster gives."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests that are repeated, refused, or answered at length."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -1,7 +1,5 @@
 """The topic of a canary has a partition for each broker, which its own broker is to lead."""
 
-from __future__ import annotations
-
 import threading
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Metadata that is known to be fresh, from brokers that are late, down, or do not report it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Consumer groups on brokers whose coordinator moves, or that keep no groups yet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

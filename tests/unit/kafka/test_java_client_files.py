@@ -1,7 +1,5 @@
 """Client properties files as Kafka's own tools accept them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The settings of a connection, and the client that they are for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

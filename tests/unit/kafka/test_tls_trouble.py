@@ -1,7 +1,5 @@
 """TLS and OAuth: what goes wrong, in one sentence each."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.server

@@ -1,7 +1,5 @@
 """A bootstrap address without Kafka is reported at once, with the address and a fix."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

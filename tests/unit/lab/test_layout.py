@@ -1,7 +1,5 @@
 """The lab's brokers: ports, properties, log dirs and processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

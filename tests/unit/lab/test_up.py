@@ -1,7 +1,5 @@
 """The lab comes up: Java, the release, the brokers."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import threading

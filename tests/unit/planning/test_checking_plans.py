@@ -1,7 +1,5 @@
 """A plan is checked against its cluster before anything is sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

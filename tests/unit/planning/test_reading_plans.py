@@ -1,7 +1,5 @@
 """Plans are read, and bad ones are told where they are bad."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Snapshots, and coordinators that move."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import msgspec

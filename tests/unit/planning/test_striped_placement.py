@@ -1,7 +1,5 @@
 """Placement of replicas in stripes, as Kafka's tool proposes it."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rates that are proposed, and what is measured for them."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """The preview of a plan: shares, findings and their words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """A preflight predicts what a throttle does to a run, with the rate or limit that would do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The figures of a replica that is catching up: lag, share, rates and time left."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """The events reported to the operator: their wording and severity."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """What is kept of earlier polls."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """The outcome of a reassignment that is no longer listed."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

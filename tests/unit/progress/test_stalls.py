@@ -1,7 +1,5 @@
 """When a replica counts as stalled or falling behind, and the cause that is named."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

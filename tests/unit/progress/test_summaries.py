@@ -1,7 +1,5 @@
 """Copies in sum, and each replica's status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A throttle below the inbound rate is reported as such, with the rate that would suffice."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Damage is reported with its place, and everything intact around it is read."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from pathlib import Path

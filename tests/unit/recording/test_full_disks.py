@@ -1,7 +1,5 @@
 """Full disks, and the page of the format."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gzip

@@ -1,7 +1,5 @@
 """Hostile files cost a reader little, and hide none of the files beside them."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import socket

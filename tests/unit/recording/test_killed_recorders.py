@@ -1,7 +1,5 @@
 """A recorder that dies loses at most the line that it was writing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Recordings of older versions stay readable. Never regenerate these files: add another."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The recorder: what it writes, for whom, and how long."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A replay's tape and clock."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator

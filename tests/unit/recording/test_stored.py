@@ -1,7 +1,5 @@
 """Recordings as they are stored, and redacted."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

@@ -1,7 +1,5 @@
 """Branches and twins of a live run."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 from datetime import timedelta

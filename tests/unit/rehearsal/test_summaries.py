@@ -1,7 +1,5 @@
 """What a rehearsal finds, advises, and lets fail."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """How fast a copy is, by both of its brokers."""
 
-from __future__ import annotations
-
 import math
 from math import inf
 

@@ -1,7 +1,5 @@
 """What is known of speed, shared and shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from math import inf

@@ -1,7 +1,5 @@
 """`ktui alter-topic` adds partitions, and moves replicas in a run, after every check."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ktui broker cordon`, `demote` and their ways back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

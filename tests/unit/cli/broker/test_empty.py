@@ -1,7 +1,5 @@
 """What a broker holds, and when it counts as empty."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What `ktui broker` prints and changes: sessions in golden files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ktui broker remove`: each stage, what keeps it from the next one, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ktui broker remove` on Kafka 4.4, which refuses every list that names a cordoned broker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ktui broker unregister`: only a broker that is down, holds nothing, and gets nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ktui cancel RUN`: what it cancels of a run that is live, has lost its engine, or has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

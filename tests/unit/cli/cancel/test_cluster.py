@@ -1,7 +1,5 @@
 """`ktui cancel --cluster`: the reassignments of others are listed, cancelled and watched."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ktui cancel --cluster` beside runs: each run cancels its own partitions."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cancel gate on the command line: each refusal names who shut it and how to open it."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

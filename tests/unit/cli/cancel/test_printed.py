@@ -1,7 +1,5 @@
 """What `ktui cancel` prints, and what becomes of partitions: sessions in golden files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster goes by the name that its user gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The configuration file, and the cluster that a verb is for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ktui start` and `ktui resume` own the cluster for their state directory, or refuse."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -79,7 +77,6 @@ class OwningOffice(StartSandbox):
 
     @property
     def standing(self) -> ClaimStatus:
-        """The claim status that a stranger sees."""
         return asyncio.run(self.claim_of("stranger").read())
 
     def started(self, *options: str) -> Result:

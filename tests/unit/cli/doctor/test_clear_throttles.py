@@ -1,7 +1,5 @@
 """`ktui doctor --clear-throttles` removes the throttles that no move needs, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`ktui doctor`: the connection, what the brokers can do, and facts."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Collection

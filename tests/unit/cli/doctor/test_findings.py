@@ -1,7 +1,5 @@
 """`ktui doctor`: what it finds, and how to mend it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

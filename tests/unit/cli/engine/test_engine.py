@@ -1,7 +1,5 @@
 """The engine's process, and what it writes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Options in groups, and who they are shown to."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path
@@ -34,7 +32,6 @@ def _area(*, width: int, height: int) -> int:
 )
 @click.option("--after", is_flag=True, help="Fourth.")
 def draw(*, before: bool, area: int, after: bool) -> None:
-    """Draw it."""
     click.echo(f"{before} {area} {after}")
 
 

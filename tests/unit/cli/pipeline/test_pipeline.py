@@ -1,7 +1,5 @@
 """`ktui pipeline` names the libraries that it needs, and no other verb loads them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`ktui pipeline sql` answers queries about a lake, and touches nothing else."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`ktui plan check`: what it says, and the steps that it lists."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plans that ktui makes, and their start."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

@@ -1,7 +1,5 @@
 """`ktui plan move orders-3 4,2,3` makes a plan for named partitions, without a file."""
 
-from __future__ import annotations
-
 import pytest
 
 from ktui.planning.intents.registry import WrongField

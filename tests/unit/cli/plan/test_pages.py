@@ -1,7 +1,5 @@
 """What `ktui plan` prints beside the plan: pages, JSON, permissions and time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

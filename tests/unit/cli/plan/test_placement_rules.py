@@ -1,7 +1,5 @@
 """`ktui plan placement FILE` places topics by rules that are kept as a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans made of another plan, and of words."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tool's arguments, and each difference from Apache's tool."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which options go together, beside what Apache's tool has answered (test_arguments.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from ktui.cli.reassign.command import BadArguments, check, help_text, parse

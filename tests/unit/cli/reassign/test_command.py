@@ -1,7 +1,5 @@
 """What `ktui reassign` does to a cluster, and says of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The lines of the tool, its throttles among them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is refused of moves between log dirs, before any of them is sent."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -1,7 +1,5 @@
 """Moves between log dirs: sent, throttled and counted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

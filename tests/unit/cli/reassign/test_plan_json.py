@@ -1,7 +1,5 @@
 """The JSON files of kafka-reassign-partitions, and its messages about them."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recordings are pruned by age and size, and what a killed recorder left is found."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

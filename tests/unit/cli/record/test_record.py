@@ -1,7 +1,5 @@
 """`ktui record`: a cluster's moves are recorded in files until a stop condition is met."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

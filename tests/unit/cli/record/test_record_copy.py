@@ -1,7 +1,5 @@
 """Recordings are copied, and runs recorded."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

@@ -1,7 +1,5 @@
 """`ktui replay` lists what it can replay, and explains what it cannot."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

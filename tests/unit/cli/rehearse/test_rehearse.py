@@ -1,7 +1,5 @@
 """`ktui rehearse`: its input, its report, and the command that it ends with."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

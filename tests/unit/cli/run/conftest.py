@@ -1,7 +1,5 @@
 """The hosts between which runs are transferred."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`ktui add`: an extra plan is checked against the cluster and the run before it is added."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

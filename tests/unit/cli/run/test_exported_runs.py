@@ -1,7 +1,5 @@
 """Runs are exported, noted and named."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

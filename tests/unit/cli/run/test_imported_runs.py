@@ -1,7 +1,5 @@
 """A run that was exported resumes in the state directory that imports it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

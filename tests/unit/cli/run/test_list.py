@@ -1,7 +1,5 @@
 """What `ktui list`, `insights` and `schedule` print."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commands to a run whose engine is another process: sent and answered, from any shell."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

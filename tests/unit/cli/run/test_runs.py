@@ -1,7 +1,5 @@
 """`ktui runs`: the runs on this machine, and unreadable folders shown as unreadable."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime, timedelta

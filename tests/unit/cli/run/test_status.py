@@ -1,7 +1,5 @@
 """`ktui status`: one run, for people and for scripts, in its present state and event by event."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Sequence

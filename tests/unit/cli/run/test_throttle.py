@@ -1,7 +1,5 @@
 """`ktui throttle`: its rates, what it may do, and whose throttle it is."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from pathlib import Path
 

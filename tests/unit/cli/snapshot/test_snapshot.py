@@ -1,7 +1,5 @@
 """`ktui snapshot` saves the twin of a cluster as a scenario file, and changes nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`ktui resume` resumes the right run, on the right cluster, and nothing else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ktui start` sends nothing and leaves no run behind when it is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`ktui start` with a throttle, a time to end by, and partitions that go first."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

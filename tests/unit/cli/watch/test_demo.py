@@ -1,7 +1,5 @@
 """The view as verbs start it, and the verbs that it starts."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import subprocess

@@ -1,7 +1,5 @@
 """Cancels of a run: which partitions, in which order, and lost answers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

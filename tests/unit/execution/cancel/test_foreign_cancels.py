@@ -1,7 +1,5 @@
 """Reassignments of others: each is cancelled as it was listed, and its outcome is reported."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The gate: a cancel is sent only while the cluster is as it was shown."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -1,7 +1,5 @@
 """A preview shows what a cancel would do to a partition, before anything is sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Rollbacks of a changed replication factor or of the order alone, and with brokers away."""
 
-from __future__ import annotations
-
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A cluster lost, a permission withdrawn, a broker cordoned: the run waits and says so."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from datetime import UTC, datetime

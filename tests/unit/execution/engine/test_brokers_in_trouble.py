@@ -1,7 +1,5 @@
 """Brokers that fail and come back during a run: what waits for them, and what does not."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands to a live run take effect, and only as they say."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

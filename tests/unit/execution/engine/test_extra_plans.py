@@ -1,7 +1,5 @@
 """An extra plan joins a live run, whatever stage the partitions in both plans are at."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

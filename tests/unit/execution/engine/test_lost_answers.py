@@ -1,7 +1,5 @@
 """Answers that are refusals, late or lost."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever a command holds, the engine answers it, keeps it and takes the next one."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

@@ -1,7 +1,5 @@
 """Other people's changes to the partitions of a run are left to them, and reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Partitions that wait, what a run promises, and what a turn costs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What holds a run: pauses, the end of its time, the health of others, leaving."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs that an engine leaves before their end: when all is submitted, or what is over settled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

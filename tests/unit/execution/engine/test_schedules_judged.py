@@ -1,7 +1,5 @@
 """Runs with a schedule or an objective."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """What is read for a request decides whether it leaves: settings, log dirs, restarts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

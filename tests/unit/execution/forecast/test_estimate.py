@@ -1,7 +1,5 @@
 """How far a run is and when it may end: one estimate for scripts, followers and the view."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import msgspec

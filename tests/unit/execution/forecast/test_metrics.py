@@ -1,7 +1,5 @@
 """Progress in words, metrics and recorded estimates."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The time left, as measured and by earlier ones."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -208,7 +206,6 @@ HUNDRED_MB = {"messages": 100_000, "copied_s": 20_000.0}
 
 
 def kept(received: str, version: int = SCHEMA_VERSION) -> bytes:
-    """Return a kept file."""
     head = f'"schema_version": {version}, "cluster_id": "prod", "at": "2026-11-28T00:00:00Z"'
     return f'{{{head}, "largest": 1, "received": [{received}]}}'.encode()
 

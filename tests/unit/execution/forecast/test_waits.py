@@ -1,7 +1,5 @@
 """What a row shows its partition waiting for: as the run's process decides, in plain words."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

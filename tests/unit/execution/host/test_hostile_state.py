@@ -1,7 +1,5 @@
 """The folder of runs, whatever is in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

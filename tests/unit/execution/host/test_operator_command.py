@@ -1,7 +1,5 @@
 """Commands of the operator's that a run starts."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

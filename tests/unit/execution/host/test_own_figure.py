@@ -1,7 +1,5 @@
 """A figure of the operator's own, and the canary's."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import socket

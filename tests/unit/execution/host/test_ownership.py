@@ -1,7 +1,5 @@
 """One process owns a run; when it dies, however suddenly, another may take it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

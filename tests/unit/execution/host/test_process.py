@@ -1,7 +1,5 @@
 """The engine as a process, and its clients."""
 
-from __future__ import annotations
-
 import os
 import signal
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A run sends only while its state directory owns the cluster, and otherwise reports why."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where runs live: a folder each, on a disk of this machine, for their owner's eyes only."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

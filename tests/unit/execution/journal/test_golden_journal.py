@@ -1,7 +1,5 @@
 """The format of journals: the golden one stays readable, and nothing unknown is passed over."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import get_args

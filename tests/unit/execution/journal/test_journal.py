@@ -1,7 +1,5 @@
 """The journal: each event is written whole, read back, and damage is told."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

@@ -1,7 +1,5 @@
 """A journal that another process keeps locked: its owner waits, others get an error."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Processes at one journal: one writes, others read and command."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import subprocess

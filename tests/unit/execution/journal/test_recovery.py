@@ -1,7 +1,5 @@
 """A run is taken up from its journal, and followed."""
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3

@@ -1,7 +1,5 @@
 """What the fold of a run makes of its events."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial

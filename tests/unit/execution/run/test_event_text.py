@@ -1,7 +1,5 @@
 """A run's events, holds and notices in words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Extra plans, scopes and throttles, as the journal has them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

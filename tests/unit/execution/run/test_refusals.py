@@ -1,7 +1,5 @@
 """How a run judges a refusal: try again, wait for a broker, or give the partition up."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 import pytest

@@ -1,7 +1,5 @@
 """A window of local time: when it is open, and when it opens and closes next."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rates from a budget and from an objective."""
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Mapping

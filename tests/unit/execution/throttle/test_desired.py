@@ -1,7 +1,5 @@
 """The throttle changes that are due: entries to list, rates to set, and what may go."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Settings that others change, and brokers that are down."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any

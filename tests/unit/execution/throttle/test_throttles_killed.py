@@ -1,7 +1,5 @@
 """Throttles of a live run: changed, killed, lost and lifted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product

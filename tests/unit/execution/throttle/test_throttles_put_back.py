@@ -1,7 +1,5 @@
 """However a run with throttles ends, the settings of the cluster are as they were before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Throttle changes that are lost, late or refused: nothing goes unthrottled, nothing stays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The least time that is left, and steps in bundles."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Plans that empty brokers, and that have another broker take their place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

@@ -1,7 +1,5 @@
 """The layout as it is read, and before and after a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

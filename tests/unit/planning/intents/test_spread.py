@@ -1,7 +1,5 @@
 """Intents that spread replicas, leaders and bytes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec
