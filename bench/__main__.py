@@ -36,7 +36,7 @@ from bench.objective import latency
 from bench.objective import real as objective_real
 from bench.objective import simulated as objective
 from bench.peers import run as peers
-from bench.pipeline import following, what_if, what_if_real
+from bench.pipeline import engines, following, what_if, what_if_real
 from bench.pipeline import from_recordings as pipeline
 from bench.pipeline import starting as pipeline_starting
 from bench.rehearsal import large as rehearsal_large
@@ -72,6 +72,7 @@ ON_DEMAND: dict[str, Callable[[], None]] = {
     "forecast-plans": forecast_plans.run,
     "forecast-record": forecast_record.run,
     "pipeline": pipeline.run,
+    "pipeline-engines": engines.run,
     "pipeline-follow": following.run,
     "rehearse": rehearsal.run,
     "rehearse-large": rehearsal_large.run,
