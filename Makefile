@@ -47,6 +47,13 @@ test: $(INSTALLED) java browser ## every test, on a real Kafka that it starts it
 	@$(MAKE) --no-print-directory -j2 check rewritten
 	$(BIN)/python -m pytest -m 'not soak' -n $(WORKERS) $(GROUPED)
 
+test-sail: java ## the pipeline's tables on Sail: with pyspark-client, and with a whole PySpark 4.2
+	@scripts/install-sail.sh "$(PYTHON)"
+	@for each in client whole; do \
+		KTUI_TEST_ENGINE=sail .venv-sail/$$each/bin/python -m pytest tests/pipeline \
+			-m 'not soak and not kafka' -n 2 $(GROUPED) || exit 1; done
+.PHONY: test-sail
+
 # Whole runs of the engine take too long for this: make test-quick QUICK=tests/unit has them, too.
 QUICK ?= $(addprefix tests/unit/,cluster pacing planning preview progress speed cli/cancel cli/plan \
 	execution/cancel execution/forecast execution/journal execution/run execution/time_left)

@@ -9,13 +9,20 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.run import run as running
 from support.pipeline.report_lake import DrainedLake
-from support.pipeline.sparks import a_small_spark, leave_stages_out
+from support.pipeline.sparks import ENGINE, an_engine, leave_stages_out
+
+_OF_SPARK = (
+    "follow", "lake_files", "object_store", "spark", "spark_cluster", "yarn", "report_meanwhile",
+    "lake_readers",
+)  # fmt: skip
+"""The tests of what only Spark does: its JVM, its clusters and its streams."""
+collect_ignore = [] if ENGINE == "spark" else [f"test_{each}.py" for each in _OF_SPARK]
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark on one core of this machine, for the whole run; its log is in the tests' folder."""
-    yield from a_small_spark(tmp_path_factory.mktemp("spark"))
+    """Spark on one core of this machine, or Sail, for the whole run."""
+    yield from an_engine(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="session")

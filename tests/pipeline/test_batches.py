@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import BATCHES
 from ktui.pipeline.tables.runs import batches, run_folds
-from support.pipeline.lake_rows import documented
+from support.pipeline.lake_rows import assert_documented
 from support.pipeline.sampled import ScriptedRun, moment, ms, now, over, planned, started, step
 
 history = ScriptedRun()
@@ -62,4 +62,4 @@ def test_batches_of_two_runs_are_kept_apart(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert documented(table.schema) == documented(BATCHES.schema)
+    assert_documented(table, BATCHES)

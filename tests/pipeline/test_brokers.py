@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
 from ktui.pipeline.tables.listings import listed_samples, rate_pairs
 from ktui.pipeline.tables.moves import brokers
-from support.pipeline.lake_rows import documented
+from support.pipeline.lake_rows import assert_documented
 from support.pipeline.sampled import Row, ScriptedRun, moment, ms, resting, sample
 
 history = ScriptedRun()
@@ -98,4 +98,4 @@ def test_shadowed_samples_count_for_nothing(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert documented(table.schema) == documented(BROKERS_BY_MINUTE.schema)
+    assert_documented(table, BROKERS_BY_MINUTE)

@@ -34,7 +34,11 @@ from support.recordings.drained_recordings import MB, drained
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("part-*.parquet")}
+    return {
+        str(path): path.read_bytes()
+        for path in folder.rglob("*.parquet")
+        if "_delta_log" not in path.parts
+    }
 
 
 class Grown:

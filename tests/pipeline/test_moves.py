@@ -16,7 +16,7 @@ from ktui.pipeline.lake.tables import MOVES
 from ktui.pipeline.tables.listings import intervals, listed_samples, rate_pairs
 from ktui.pipeline.tables.moves import moves
 from ktui.pipeline.tables.runs import run_folds
-from support.pipeline.lake_rows import documented
+from support.pipeline.lake_rows import assert_documented
 from support.pipeline.sampled import (
     LIMITS,
     RUN,
@@ -413,4 +413,4 @@ def test_shadowed_samples_do_not_count_for_a_move(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert documented(table.schema) == documented(MOVES.schema)
+    assert_documented(table, MOVES)

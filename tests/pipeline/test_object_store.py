@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ktui.pipeline.lake import manifest as manifests
-from ktui.pipeline.lake.lake import VERSION
+from ktui.pipeline.lake.folders import VERSION
 from support.pipeline.follower import PipelineProcess, pipeline_process
 from support.pipeline.lake_rows import assert_same, lake_rows
 from support.pipeline.spark_cluster import LIMIT_S

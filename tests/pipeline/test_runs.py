@@ -12,7 +12,7 @@ from ktui.execution.run.states import CancelKind, State
 from ktui.pacing.limits import Limits
 from ktui.pipeline.lake.tables import RUNS
 from ktui.pipeline.tables.runs import run_folds, runs
-from support.pipeline.lake_rows import documented
+from support.pipeline.lake_rows import assert_documented
 from support.pipeline.sampled import (
     LIMITS,
     ScriptedRun,
@@ -97,4 +97,4 @@ def test_a_run_without_readable_events_still_has_a_row(rows: Rows) -> None:
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert documented(table.schema) == documented(RUNS.schema)
+    assert_documented(table, RUNS)

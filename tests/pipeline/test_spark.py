@@ -17,8 +17,8 @@ from ktui.pipeline.spark import cluster
 from ktui.pipeline.spark.cluster import (
     check_executors,
     check_resource_manager,
-    spark_errors_as_problems,
 )
+from ktui.pipeline.spark.errors import spark_errors_as_problems
 from ktui.pipeline.spark.probe import ProbeResult
 from ktui.pipeline.spark.session import start
 from support.pipeline.follower import pipeline_process

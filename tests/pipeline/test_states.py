@@ -13,7 +13,7 @@ from ktui.pipeline.lake.tables import STATES
 from ktui.pipeline.tables.listings import intervals, listed_samples
 from ktui.pipeline.tables.moves import states
 from ktui.pipeline.tables.runs import run_folds
-from support.pipeline.lake_rows import documented
+from support.pipeline.lake_rows import assert_documented
 from support.pipeline.sampled import (
     RUN,
     Row,
@@ -385,4 +385,4 @@ def test_timestamps_match_the_times_and_the_date_is_that_of_the_beginning(rows: 
 
 
 def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
-    assert documented(table.schema) == documented(STATES.schema)
+    assert_documented(table, STATES)

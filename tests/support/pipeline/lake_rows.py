@@ -22,7 +22,9 @@ from ktui.pipeline.ingest.decode import SegmentSelection, decode
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
+from ktui.pipeline.lake.engine import on_sail
 from ktui.pipeline.lake.schema import Table, fit_to_table
+from ktui.pipeline.lake.sizing import computed_once, forget
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.pipeline.sql import DuckLake
 from ktui.pipeline.tables.patch import Shared, derived_tables
@@ -61,16 +63,17 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     """
     found_files = segments.find(spark, [str(recordings)]).files
     files, _ = segments.without_copies(spark, found_files, ())
-    decoded = decode(SegmentSelection())(segments.contents(spark, files)).persist()
+    decoded = decode(SegmentSelection())(segments.contents(spark, files))
+    decoded = computed_once(decoded)
 
     def of(kind: str) -> DataFrame:
         return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
 
-    copies = normalize.copies(of("line")).persist()
+    copies = computed_once(normalize.copies(of("line")))
     counted = copies.where("counts")
-    sessions = normalize.sessions(counted).persist()
-    samples = normalize.samples(of("sample"), copies, sessions).persist()
-    events = normalize.run_events(counted, sessions).persist()
+    sessions = computed_once(normalize.sessions(counted))
+    samples = computed_once(normalize.samples(of("sample"), copies, sessions))
+    events = computed_once(normalize.run_events(counted, sessions))
     settled = (
         (schemas.SAMPLES, samples),
         (schemas.POLLS, normalize.polls(counted, sessions)),
@@ -82,18 +85,26 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
     found = {}
     for table, rows in (*settled, *derived):
         whole = fit_to_table(rows, table)
-        assert documented(whole.schema) == documented(table.schema)
+        assert_documented(whole, table)
         found[table.name] = rows_of(whole.toArrow(), table.name)
     for kept in (decoded, copies, sessions, samples, events):
-        kept.unpersist()
+        forget(kept)
     shared.unpersist()
     return found
 
 
-def documented(schema: StructType) -> list[tuple[str, str, str]]:
-    """Return each column's name, type and comment."""
+def assert_documented(rows: DataFrame, table: Table) -> None:
+    """Assert that rows have the columns, types and comments of a table; Sail takes no comments."""
+    assert _documented(rows, rows.schema) == _documented(rows, table.schema)
+
+
+def _documented(rows: DataFrame, schema: StructType) -> list[tuple[str, str, str]]:
     return [
-        (field.name, field.dataType.simpleString(), (field.metadata or {}).get("comment", ""))
+        (
+            field.name,
+            field.dataType.simpleString(),
+            "" if on_sail(rows) else (field.metadata or {}).get("comment", ""),
+        )
         for field in schema
     ]
 

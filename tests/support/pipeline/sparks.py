@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.lake import sizing
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS, SMALL_SETTINGS
 from ktui.pipeline.run import run as running
-from ktui.pipeline.spark.session import start
+from ktui.pipeline.spark.sail import sail
 
 SMALL = {
     "spark.driver.memory": "1g",
@@ -25,8 +26,26 @@ _SPREAD = {"spark.sql.files.minPartitionNum": "2"}
 """Settings that spread a few rows over several tasks, as Spark does with many."""
 
 
+ENGINE = os.environ.get("KTUI_TEST_ENGINE", "spark")
+"""What the tests of the tables run on: spark, or sail in an environment that has it."""
+
+
+only_spark = pytest.mark.skipif(ENGINE != "spark", reason="only Spark does this")
+
+
+def an_engine(folder: Path) -> Iterator[SparkSession]:
+    """Start the tests' engine, and stop it at the end; Spark's log is in the folder."""
+    if ENGINE == "sail":
+        with sail() as session:
+            yield session
+    else:
+        yield from a_small_spark(folder)
+
+
 def a_small_spark(folder: Path) -> Iterator[SparkSession]:
     """Start Spark, and stop it at the end; its log is in the folder."""
+    from ktui.pipeline.spark.session import start  # noqa: PLC0415 - PySpark may have no JVM
+
     session = start("local[1]", log=folder / "spark.log", more=SMALL)
     yield session
     session.stop()

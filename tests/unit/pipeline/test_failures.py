@@ -31,8 +31,8 @@ from ktui.pipeline.lake.records import (
     stalls,
 )
 from ktui.pipeline.run import replays
-from ktui.pipeline.spark.cluster import error_sentence
-from ktui.pipeline.spark.session import SparkProgress
+from ktui.pipeline.spark.errors import error_sentence
+from ktui.pipeline.spark.progress import SparkProgress
 from ktui.pipeline.tables import runs
 from ktui.progress.timeline import Cause
 from ktui.recording import segments

@@ -26,7 +26,8 @@ from ktui.pipeline.forecast.replay import (
 )
 from ktui.pipeline.ingest.segments import with_checksums, without_copies
 from ktui.pipeline.lake.files import FileState, HadoopFiles, ListedFile, LocalFiles, local_path
-from ktui.pipeline.lake.lake import STAGING, VERSION, NewVersion, read_manifest, replace_in_version
+from ktui.pipeline.lake.folders import VERSION
+from ktui.pipeline.lake.lake import STAGING, NewVersion, read_manifest, replace_in_version
 from ktui.pipeline.lake.manifest import (
     NAME,
     DataFile,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,19 @@ class RecordingsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Retention(self.older_than, self.keep)
 
 
+class Engine(enum.StrEnum):
+    """What computes the pipeline's tables."""
+
+    SPARK = "spark"
+    SAIL = "sail"
+
+
+class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `ktui pipeline run` does without options."""
+
+    engine: Engine = Engine.SPARK
+
+
 class Config(msgspec.Struct, frozen=True):
     """The whole file; an absent file is an empty one."""
 
@@ -76,6 +90,7 @@ class Config(msgspec.Struct, frozen=True):
     keys: Mapping[str, tuple[str, ...]] = {}
     """The keys of actions, by the action's id; a view checks them."""
     recordings: RecordingsConfig = RecordingsConfig()
+    pipeline: PipelineConfig = PipelineConfig()
     file: YamlFile | None = None  # the file as it was parsed; None where there is none
 
     def context(self, name: str) -> Context:

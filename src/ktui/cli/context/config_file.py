@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ktui.cli.context.config import Config, Context, RecordingsConfig
+from ktui.cli.context.config import Config, Context, PipelineConfig, RecordingsConfig
 from ktui.execution.host.operator_command import CommandProblem, split_command
 from ktui.inputfile import unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
@@ -16,7 +16,7 @@ from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
 from ktui.quantities import parse_quantity
 from ktui.yamlfile import YamlFile, read_yaml
 
-_KEYS = ["contexts", "theme", "bell", "keys", "recordings"]
+_KEYS = ["contexts", "theme", "bell", "keys", "recordings", "pipeline"]
 
 
 def read(path: Path) -> Config:
@@ -32,7 +32,8 @@ def read(path: Path) -> Config:
     keys = _keys(file, data.get("keys") or {})
     recordings = _recordings(file, data.get("recordings") or {})
     contexts = _contexts(file, data.get("contexts") or {})
-    return Config(path, contexts, theme, bell, keys, recordings, file)
+    pipeline = file.convert(("pipeline",), data.get("pipeline") or {}, PipelineConfig)
+    return Config(path, contexts, theme, bell, keys, recordings, pipeline, file)
 
 
 def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:

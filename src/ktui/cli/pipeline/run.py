@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from ktui.cli.context.config import Engine, load_config
 from ktui.cli.context.option import add_option, all_of
 from ktui.cli.context.terminal import BadInput, telling_interrupts
 from ktui.cli.options.common import state_dir_option
@@ -26,9 +26,9 @@ from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.forecast.play import read_grid
 from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.ingest.segments import listed_here
+from ktui.pipeline.lake.engine import Py4JError
 from ktui.pipeline.lake.manifest import SparkFailed
 from ktui.pipeline.lake.sizing import is_local
-from ktui.pipeline.run.follow import Follower, FollowPrinter, ended_by_signals, following_alone
 from ktui.pipeline.run.run import (
     PipelineOutcome,
     PipelineRequest,
@@ -36,8 +36,8 @@ from ktui.pipeline.run.run import (
     reads_little,
     run,
 )
-from ktui.pipeline.spark.cluster import check_executors, executor_wait_limited, package, shipped
-from ktui.pipeline.spark.session import LOCAL, SparkProgress, start
+from ktui.pipeline.spark.progress import SparkProgress
+from ktui.pipeline.spark.sail import check_jvm, check_places, check_sail, sail
 from ktui.quantities import Seconds, as_count, parse_quantity
 from ktui.recording.segments import wall_ms
 
@@ -98,8 +98,9 @@ def time_above_0(option: str, text: str, such_as: str) -> float:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a program that spark-submit has started; such a program has a JVM and a master already."""
 
+_LOCAL = "local[*]"
 master_option = add_option(
-    "--master URL", f"Spark's master URL, as for spark-submit; {LOCAL} by default."
+    "--master URL", f"Spark's master URL, as for spark-submit; {_LOCAL} by default."
 )
 
 
@@ -113,6 +114,11 @@ def spark_for(
     program, the output goes where spark-submit sends it. A JVM for a small run on this machine is
     started as one.
     """
+    check_jvm()
+    # PySpark without a JVM has nothing of this
+    from ktui.pipeline.spark.cluster import executor_wait_limited, shipped  # noqa: PLC0415
+    from ktui.pipeline.spark.session import start  # noqa: PLC0415
+
     submitted = _SUBMITTED in os.environ
     log = None if submitted else state.path / log_name
     if log is not None:
@@ -122,7 +128,7 @@ def spark_for(
     line = SparkProgress(sys.stderr)
     line.tell("starting Spark")
     try:
-        spark = start(master or (None if submitted else LOCAL), log=log, small=small)
+        spark = start(master or (None if submitted else _LOCAL), log=log, small=small)
         try:
             with line.following(spark.sparkContext), ExitStack() as stack:
                 if not is_local(spark.sparkContext):
@@ -135,6 +141,20 @@ def spark_for(
     except SparkFailed as problem:
         more = "" if log is None else f"\nSpark's whole output is in {log}"
         raise SparkFailed(f"{problem}{more}") from problem
+    finally:
+        line.close()
+
+
+@contextmanager
+def sail_for(request: PipelineRequest) -> Iterator[tuple[SparkSession, SparkProgress]]:
+    """Run Sail in this process; yields the session and the progress line."""
+    check_places((*request.recordings, request.lake))
+    check_sail()
+    line = SparkProgress(sys.stderr)
+    line.tell("starting Sail")
+    try:
+        with sail() as session:
+            yield session, line
     finally:
         line.close()
 
@@ -161,6 +181,12 @@ def _moment_ms(text: str) -> int:
     multiple=True,
 )
 @lake_option
+@add_option(
+    "--engine NAME",
+    "What computes the tables: spark, or sail, which runs in this process without Java and starts "
+    "at once, for the files of this machine. By default `engine:` in config.yaml, or spark.",
+    type=click.Choice([each.value for each in Engine]),
+)
 @master_option
 @add_option(
     "--cluster ID", "Only segments of this cluster; may be repeated.", "clusters", multiple=True
@@ -180,6 +206,7 @@ def command(  # noqa: PLR0913 - an option each
     *,
     recordings: tuple[str, ...],
     lake: str | None,
+    engine: str | None,
     master: str | None,
     clusters: tuple[str, ...],
     since: int | None,
@@ -205,6 +232,7 @@ def command(  # noqa: PLR0913 - an option each
     if every is not None and not follow:
         raise click.UsageError("--every needs --follow")
     every_s = time_above_0("--every", every or _EVERY, _EVERY)
+    with_sail = _chosen(engine, master, follow=follow) is Engine.SAIL
     selection = SegmentSelection(since_ms=since, until_ms=until, clusters=frozenset(clusters))
     places = recordings or (str(state.path),)
     derived = read_derived_options(derived_values)
@@ -221,9 +249,12 @@ def command(  # noqa: PLR0913 - an option each
             f"ktui: interrupted. The lake {request.lake} is intact. The next run reads what it "
             "does not have yet"
         ),
-        spark_for(master, state, small=reads_little(request, here)) as (spark, line),
+        sail_for(request)
+        if with_sail
+        else spark_for(master, state, small=reads_little(request, here)) as (spark, line),
     ):
-        check_executors(spark.sparkContext, places, request.lake, line.tell)
+        if not with_sail:
+            _check_executors(spark, request, line)
         outcome = run(spark, request, line.tell)
     click.echo("\n".join(_outcome_lines(outcome, request.lake)))
     if outcome.insights is not None and share is not None:
@@ -235,6 +266,23 @@ def command(  # noqa: PLR0913 - an option each
         click.echo(f"ktui: and {others} with something wrong", err=True)
 
 
+def _chosen(engine: str | None, master: str | None, *, follow: bool) -> Engine:
+    """Return the engine of the option; without it, that of config.yaml where it can do the work."""
+    needs_spark = "--master" if master is not None else "--follow" if follow else None
+    if engine == Engine.SAIL and needs_spark is not None:
+        raise click.UsageError(f"{needs_spark} needs Spark: leave out --engine sail")
+    if engine is not None:
+        return Engine(engine)
+    submitted = _SUBMITTED in os.environ
+    return Engine.SPARK if needs_spark or submitted else load_config().pipeline.engine
+
+
+def _check_executors(spark: SparkSession, request: PipelineRequest, line: SparkProgress) -> None:
+    from ktui.pipeline.spark.cluster import check_executors  # noqa: PLC0415 - as in spark_for
+
+    check_executors(spark.sparkContext, request.recordings, request.lake, line.tell)
+
+
 def _follow(
     request: PipelineRequest,
     every_s: float,
@@ -242,11 +290,18 @@ def _follow(
     state: StateDir,
     share: Path | None,
 ) -> None:
+    from ktui.pipeline.run.follow import (  # noqa: PLC0415 - as in spark_for
+        Follower,
+        FollowPrinter,
+        ended_by_signals,
+        following_alone,
+    )
+
     with (
         following_alone(request),
         spark_for(master, state, "pipeline-follow.log") as (spark, line),
     ):
-        check_executors(spark.sparkContext, request.recordings, request.lake, line.tell)
+        _check_executors(spark, request, line)
         printer = FollowPrinter(line, request, every_s, share)
         follower = Follower(spark, request, every_s, printer)
         with ended_by_signals(follower.end):
@@ -279,6 +334,8 @@ def package_command(*, folder: Path) -> None:
 
     Use them on clusters without ktui. The program takes the options of `ktui pipeline run`.
     """
+    from ktui.pipeline.spark.cluster import package  # noqa: PLC0415 - as in spark_for
+
     try:
         code, program = package(folder)
     except OSError as error:

@@ -10,7 +10,8 @@ import sys
 if __name__ == "__main__":
     try:
         from ktui.cli.main import main
-        from ktui.cli.pipeline import run as pipeline_run  # noqa: F401 - loads every library that the job needs
+        from ktui.cli.pipeline import run as pipeline_run  # noqa: F401 - loads what the job needs
+        from ktui.pipeline.spark import session  # noqa: F401 - the same
     except ModuleNotFoundError as error:
         fix = "pip install click msgspec pandas platformdirs pyarrow pyyaml"
         if error.name == "ktui":

@@ -210,7 +210,7 @@ def check_command(*, lake: str | None, master: str | None, state: StateDir, json
 
 def _checked_by_spark(place: str, master: str | None, state: StateDir) -> Findings:
     from ktui.cli.pipeline.run import spark_for  # noqa: PLC0415 - slow to import
-    from ktui.pipeline.spark.cluster import spark_errors_as_problems  # noqa: PLC0415 - the same
+    from ktui.pipeline.spark.errors import spark_errors_as_problems  # noqa: PLC0415 - the same
 
     with spark_for(master, state) as (spark, line), spark_errors_as_problems():
         opened = Lake.open(spark, place)

@@ -26,6 +26,7 @@ from ktui.pipeline.forecast.model import (
 from ktui.pipeline.forecast.play import GridCell
 from ktui.pipeline.forecast.what_if import Models, models, what_if
 from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.engine import schema_on
 from ktui.pipeline.lake.schema import Table, require_columns
 from ktui.pipeline.lake.sizing import computed_once, forget
 from ktui.pipeline.lake.tables import INTAKES, POLLS, RUN_EVENTS, RUNS, STATES
@@ -239,4 +240,4 @@ def _insights(written: Mapping[str, DataFrame], taken: DataFrame, fitted: Models
     schema = tables.INSIGHTS.schema
     # of Arrow, Spark takes rows without a Python worker
     found = pa.Table.from_pylist(list(rows(made)), to_arrow_schema(schema, timezone="UTC"))
-    return spark.createDataFrame(found, schema)
+    return spark.createDataFrame(found, schema_on(spark, schema))

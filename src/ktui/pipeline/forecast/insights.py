@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -67,19 +68,14 @@ def summed(rows: DataFrame) -> DataFrame:
     return fit_to_table(rows.groupBy(*_KEY).agg(F.sum("count").alias("count")), ETA_ERRORS)
 
 
-def median_error(kind: str) -> Column:
-    """Return the median error of one forecast, of rows of ETA_ERRORS, as a share of the truth."""
-    of_kind = F.when(F.col("kind") == kind, middle_of("error_class"))
-    return F.percentile(of_kind, 0.5, F.col("count"))
-
-
 def _counted(kind: str, error_class: Column, where: Column) -> Column:
     row = F.struct(F.lit(kind).alias("kind"), error_class.alias("error_class"))
     return F.when(where, row)
 
 
 def _error_class(name: str) -> Column:
-    error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
+    truth = F.col("truth_s")
+    error = F.when(truth > 0, F.abs(F.col(name) - truth) / truth)  # an engine may filter later
     return class_of(error, _LEAST)
 
 
@@ -116,7 +112,7 @@ def insights(
         _by_cluster(
             "pairs",
             _by(found["pairs"], "leader", "broker"),
-            lambda row: PairRate(row.leader, row.broker, _spread(row)),
+            lambda row: PairRate(row.leader, row.broker, _spread_of_classes(row)),
         ),
         _by_cluster("sizes", _by(found["sizes"], "size_class"), _size),
         _by_cluster(
@@ -182,19 +178,44 @@ def _spread(row: Row) -> Spread:
 
 
 def _pairs(spans: DataFrame) -> DataFrame:
-    return (
-        spans.select("cluster_id", F.inline("copies"))
-        .withColumn("bytes_s", middle_of("rate_class"))
-        .groupBy("cluster_id", "leader", "broker")
-        .agg(
-            F.percentile("bytes_s", list(_SPREAD), F.col("count")).alias("spread"),
-            F.sum("count").alias("count"),
-        )
-    )
+    copies = spans.select("cluster_id", F.inline("copies"))
+    return _classes(copies, "rate_class", "cluster_id", "leader", "broker")
+
+
+def _classes(rows: DataFrame, of: str, *key: str) -> DataFrame:
+    """Count the figures of each class by a key, as `classes`.
+
+    Of these, Python computes percentiles: Sail leaves out how often each figure counts.
+    """
+    counted = rows.groupBy(*key, of).agg(F.sum("count").alias("count"))
+    classes = F.sort_array(F.collect_list(F.struct(of, "count"))).alias("classes")
+    return counted.groupBy(*key).agg(classes)
+
+
+def _spread_of_classes(row: Row) -> Spread:
+    p10, p50, p90 = (_percentile(row.classes, share) for share in _SPREAD)
+    return Spread(p10, p50, p90, sum(count for _, count in row.classes))
+
+
+def _percentile(classes: Sequence[tuple[int, int]], share: float) -> float:
+    """Return the percentile, interpolated, of the middles of classes, in order, with counts."""
+    place = (sum(count for _, count in classes) - 1) * share
+    below, above = (_at(classes, end(place)) for end in (math.floor, math.ceil))
+    return below + (above - below) * (place - math.floor(place))
+
+
+def _at(classes: Iterable[tuple[int, int]], place: int) -> float:
+    passed = 0
+    for each, count in classes:
+        passed += count
+        if place < passed:
+            return middle_of(each)
+    raise ValueError(f"no figure has the place {place}")
 
 
 def _of_size(moves: DataFrame) -> DataFrame:
-    each = F.col("bytes") / F.size("added")
+    added = F.size("added")
+    each = F.when(added > 0, F.col("bytes") / added)
     return moves.where("rate_bytes_p50 > 0 AND size(added) > 0").withColumn("each", each)
 
 
@@ -248,20 +269,28 @@ def _stalls(spans: DataFrame) -> DataFrame:
 
 def _eta(errors: DataFrame) -> DataFrame:
     """Compare the forecasts at the moments at which all of them had a value."""
-
-    def counted(kind: str) -> Column:
-        return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0))
-
-    return errors.groupBy("cluster_id", "scope", "decile").agg(
-        counted(KTUI).alias("moments"),
-        *(median_error(kind).alias(kind) for kind in (KTUI, LINEAR, RECENT)),
-        (counted(TOLD) / counted(MOMENTS)).alias("told"),
-    )
+    key = ("cluster_id", "scope", "decile")
+    of_kinds = _classes(errors, "error_class", *key, "kind")
+    kinds = F.collect_list(F.struct("kind", "classes")).alias("kinds")
+    return of_kinds.groupBy(*key).agg(kinds)
 
 
 def _eta_error(row: Row) -> EtaError:
-    figures = (row.moments, row.ktui, row.linear, row.recent, row.told)
-    return EtaError(row.scope, row.decile, *figures)
+    kinds = dict(row.kinds)
+    counts = {kind: sum(count for _, count in classes) for kind, classes in kinds.items()}
+
+    def median(kind: str) -> float | None:
+        return _percentile(kinds[kind], 0.5) if kind in kinds else None
+
+    return EtaError(
+        row.scope,
+        row.decile,
+        counts.get(KTUI, 0),
+        ktui=median(KTUI),
+        linear=median(LINEAR),
+        recent=median(RECENT),
+        told=counts.get(TOLD, 0) / counts[MOMENTS],
+    )
 
 
 def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:

@@ -32,6 +32,7 @@ from ktui.pipeline.forecast.play import (
     relative_grid,
     simulate_cell,
 )
+from ktui.pipeline.lake.engine import on_sail, schema_on
 from ktui.pipeline.lake.schema import fit_to_table, require_columns, struct_of
 from ktui.pipeline.lake.tables import BATCHES, POLLS, RATES, RUN_EVENTS, RUNS, WHAT_IF
 from ktui.pipeline.tables.runs import RateChooser
@@ -168,7 +169,9 @@ def what_if(
     """
     most = _USUAL_CELLS if cells is None else len(cells) + 1
     events, runs = (written[each.name] for each in (RUN_EVENTS, RUNS))
-    lots = min(most, 2 * events.sparkSession.sparkContext.defaultParallelism)
+    # Sail calls Python in this process, one at a time
+    parallel = 1 if on_sail(events) else 2 * events.sparkSession.sparkContext.defaultParallelism
+    lots = min(most, parallel)
     events = require_columns(events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event"))
     events = (
         events.where(F.col("kind").isin(*_KINDS))
@@ -179,11 +182,13 @@ def what_if(
         .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
     )
     lot = _lot(None if cells is None else tuple(cells), lots, models)
-    played = events.groupBy("cluster_id", "run_id", "lot").applyInArrow(lot, _PLAYED)
+    played = events.groupBy("cluster_id", "run_id", "lot").applyInArrow(
+        lot, schema_on(events, _PLAYED)
+    )
     advised = (
         _tested(played)
         .groupBy("cluster_id", "run_id")
-        .applyInArrow(_advised(window_s), WHAT_IF.schema)
+        .applyInArrow(_advised(window_s), schema_on(played, WHAT_IF.schema))
     )
     return fit_to_table(advised, WHAT_IF)
 

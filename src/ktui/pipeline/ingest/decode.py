@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import Replica, TopicPartition
+from ktui.pipeline.lake.engine import schema_on
 from ktui.pipeline.lake.schema import LONG, TEXT, column, struct_of
 from ktui.pipeline.lake.tables import LINES, QUARANTINE, SAMPLES
 from ktui.recording.codec import BrokenSequence, Decoder
@@ -96,7 +97,7 @@ def decode(choice: SegmentSelection = ALL) -> Callable[[DataFrame], DataFrame]:
                 yield from _batches(file["path"], file["content"], choice, schema)
 
     def apply(files: DataFrame) -> DataFrame:
-        return files.select("path", "content").mapInArrow(decoded, DECODED)
+        return files.select("path", "content").mapInArrow(decoded, schema_on(files, DECODED))
 
     return apply
 

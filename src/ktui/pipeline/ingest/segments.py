@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
 from hashlib import file_digest
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from ktui.inputfile import FileProblem
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
-from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, local_path
-from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
+from ktui.pipeline.lake.engine import on_sail
+from ktui.pipeline.lake.files import (
+    GLOB,
+    HadoopFiles,
+    ListedFile,
+    is_uri,
+    local_path,
+)
+from ktui.pipeline.lake.folders import VERSION
+from ktui.pipeline.lake.lake import FOLLOWING, STAGING
 from ktui.pipeline.lake.manifest import PipelineProblem, SegmentRead
 from ktui.quantities import as_bytes
 from ktui.recording import segments as lines
@@ -226,8 +235,23 @@ def contents(spark: SparkSession, files: Iterable[ListedFile | SegmentRead]) -> 
     there = [file.path for file in files if _may_be_there(file.path)]
     if not there:
         return spark.createDataFrame([], "path string, content binary")
+    if on_sail(spark):
+        return spark.createDataFrame([(path,) for path in there], "path string").mapInArrow(
+            _contents_here, "path string, content binary"
+        )
     reader = spark.read.format("binaryFile").options(**_FAULTS)
     return reader.load([_uri(path).translate(GLOB) for path in there]).select("path", "content")
+
+
+def _contents_here(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read files one by one: Sail passes over names that begin with "_", and some others."""
+    for batch in batches:
+        for path in batch.column("path").to_pylist():
+            with suppress(OSError, FileProblem):
+                with open_recording_file(Path(path)) as file:
+                    content = file.read()
+                rows = {"path": [f"file:{path}"], "content": pa.array([content], pa.binary())}
+                yield pa.RecordBatch.from_pydict(rows)
 
 
 def _may_be_there(place: str) -> bool:

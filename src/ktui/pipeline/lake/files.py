@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ktui.durable import sync_folder, write_whole
 from ktui.inputfile import Unreadable, expand_home
+from ktui.pipeline.lake.engine import Py4JJavaError
 from ktui.pipeline.lake.manifest import DataFile, LakeLocked, Manifest, PipelineProblem, check_files
 from ktui.pipeline.lake.schema import Footer, footer_of, hadoop_footer_of
 from ktui.recording.segments import open_recording_file

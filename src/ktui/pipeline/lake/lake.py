@@ -27,7 +27,15 @@ from ktui import __version__
 from ktui.inputfile import FileProblem
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
+from ktui.pipeline.lake.engine import on_sail, schema_on
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
+from ktui.pipeline.lake.folders import (
+    CLUSTER,
+    VERSION,
+    WRITTEN_BY,
+    read_folders,
+    write_folders,
+)
 from ktui.pipeline.lake.manifest import (
     DataFile,
     LakeLocked,
@@ -49,12 +57,8 @@ from ktui.pipeline.lake.sizing import (
 )
 from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS, RECORDED, RUNS
 
-WRITTEN_BY = "lake_version"
-"""The column that Spark reads from the names of versions' folders; no table may have it."""
-VERSION = f"{WRITTEN_BY}="
 Versions = Mapping[str, Collection[str]]  # names of versions' folders by cluster
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
-_CLUSTER = "cluster_id="
 STAGING = "_staging"
 FOLLOWING = "_following"
 
@@ -115,12 +119,16 @@ def read(
     spark: SparkSession, files: LakeFiles, table: Table, folders: Iterable[str], *more: str
 ) -> DataFrame:
     """Return a table's rows from folders of the lake, with `WRITTEN_BY` last if in `more`."""
-    paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in folders]
-    if not paths:
+    chosen = [*folders]
+    if not chosen:
         # of Arrow, an empty table is one that Spark knows to be empty as it plans
         rows = to_arrow_schema(table.schema, timezone="UTC").empty_table()
-        empty = spark.createDataFrame(rows, table.schema).withColumn(WRITTEN_BY, F.lit(""))
+        empty = spark.createDataFrame(rows, schema_on(spark, table.schema))
+        empty = empty.withColumn(WRITTEN_BY, F.lit(""))
         return as_one_partition(empty.select(*table.schema.names, *more))
+    if on_sail(spark):
+        return read_folders(spark, files.uri, table, chosen).select(*table.schema.names, *more)
+    paths = [f"{files.uri}/{folder}".translate(GLOB) for folder in chosen]
     reader = spark.read.schema(table.schema).option("basePath", f"{files.uri}/{table.name}")
     return as_one_partition(reader.parquet(*paths).select(*table.schema.names, *more))
 
@@ -238,7 +246,7 @@ class NewVersion:
         for cluster, file in () if merged is None else self._old_files(table, merged, others=True):
             files[cluster].append(file)
         for file in new:
-            files.setdefault(unquote(file.folder.rpartition(_CLUSTER)[2]), []).append(file)
+            files.setdefault(unquote(file.folder.rpartition(CLUSTER)[2]), []).append(file)
         self._written[table.name] = {
             cluster: TablePart(tuple(found), sum(file.rows for file in found))
             for cluster, found in files.items()
@@ -306,7 +314,7 @@ class NewVersion:
 
     def stage(self, rows: DataFrame) -> DataFrame:
         """Store rows for the time of a run, so that they are not computed twice."""
-        if keeps_rows(self.spark):
+        if keeps_rows(self.spark) or on_sail(self.spark):
             return computed_once(rows)
         place = f"{self._files.uri}/{STAGING}/{self._name}/{uuid.uuid4().hex}"
         write_parquet(rows, place, ())
@@ -350,6 +358,9 @@ def write_parquet(
     rows: DataFrame, place: str, by: Collection[str], order: Collection[str] = ()
 ) -> None:
     """Write rows in folders by the columns `by`, sorted by `order` in each file."""
+    if on_sail(rows):
+        write_folders(rows, place, by, order)
+        return
     grouped = by_folder(rows, by)
     ordered = grouped.sortWithinPartitions(*by, *order) if order else grouped
     ordered.write.partitionBy(*by).mode("overwrite").parquet(place)

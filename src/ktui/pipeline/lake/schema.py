@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
+from ktui.pipeline.lake.engine import in_pairs, schema_on
 from ktui.pipeline.lake.manifest import PipelineProblem
 
 MOST = 16  # more times than this are united, those with the least between them first
@@ -144,14 +145,37 @@ KEY = (
 
 def fit_to_table(rows: DataFrame, table: Table) -> DataFrame:
     """Select a table's columns, with its types and comments; `check_nulls` follows the writing."""
-    return rows.select(*map(_column, table.schema))
+    return rows.select(*map(_column, schema_on(rows, table.schema)))
 
 
 def _column(field: T.StructField) -> Column:
     value = F.col(field.name)
     if not isinstance(field.dataType, T.ArrayType | T.MapType):
         value = value.cast(field.dataType)
-    return value.alias(field.name, metadata=field.metadata or {})
+    return (
+        value.alias(field.name, metadata=field.metadata)
+        if field.metadata
+        else value.alias(field.name)
+    )
+
+
+def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
+    """Unite rows by the names of their columns; a column that some rows lack is null in these.
+
+    Sail's own way, `allowMissingColumns`, has no type for a column that the first rows lack.
+    """
+    parts = (first, *others)
+    types = {field.name: field.dataType for rows in parts for field in rows.schema}
+
+    def whole(rows: DataFrame) -> DataFrame:
+        own = set(rows.columns)
+        found = (
+            F.col(name) if name in own else F.lit(None).cast(kind).alias(name)
+            for name, kind in types.items()
+        )
+        return rows.select(*found)
+
+    return in_pairs(DataFrame.unionByName, [*map(whole, parts)])
 
 
 class Footer(msgspec.Struct, frozen=True):

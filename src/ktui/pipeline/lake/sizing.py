@@ -12,10 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
+
+from ktui.pipeline.lake.engine import Py4JError, on_sail
+
+if TYPE_CHECKING:  # PySpark without a JVM has none
+    from pyspark import SparkContext
 
 SMALL_BYTES = 4 << 20
 """The most compressed bytes, of new recordings and what is read with them, of a small run."""
@@ -62,7 +66,11 @@ class Sizing:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._usual = {name: spark.conf.get(name) or "" for name in SMALL_SETTINGS | _ONE_MACHINE}
+        self._usual = (
+            {}
+            if on_sail(spark)
+            else {name: spark.conf.get(name) or "" for name in SMALL_SETTINGS | _ONE_MACHINE}
+        )
         self._size = 0
 
     def resize(self, size: int) -> None:
@@ -96,6 +104,8 @@ def sized(spark: SparkSession, size: int) -> Iterator[Sizing]:
 
 
 def _settings(spark: SparkSession, size: int) -> dict[str, str]:
+    if on_sail(spark):
+        return {}
     if size <= SMALL_BYTES:
         return dict(SMALL_SETTINGS)
     if not is_local(spark.sparkContext):
@@ -110,24 +120,27 @@ def is_local(context: SparkContext) -> bool:
 
 
 def runs_small(spark: SparkSession) -> bool:
-    """Whether the settings for a small run are in force."""
-    return spark.conf.get(_SHUFFLE_PARTITIONS) == _ONE
+    """Whether the settings for a small run are in force; Sail has none, and no shuffle to spare."""
+    return on_sail(spark) or spark.conf.get(_SHUFFLE_PARTITIONS) == _ONE
 
 
 def keeps_rows(spark: SparkSession) -> bool:
     """Whether rows are kept in memory: in a small run of this machine; an executor may leave."""
-    return runs_small(spark) and is_local(spark.sparkContext)
+    return not on_sail(spark) and runs_small(spark) and is_local(spark.sparkContext)
 
 
 def computed_once(rows: DataFrame) -> DataFrame:
     """Return rows that Spark computes once, until `forget`; a small run keeps the rows."""
+    if on_sail(rows):  # it neither persists rows nor checkpoints them later
+        return rows.localCheckpoint()
     return rows.localCheckpoint(eager=False) if keeps_rows(rows.sparkSession) else rows.persist()
 
 
 def forget(rows: DataFrame) -> None:
     """Free what is kept of some rows. A dead JVM is ignored: its last job has failed already."""
-    with suppress(Py4JError, ConnectionError):
-        rows.unpersist()
+    if not on_sail(rows):
+        with suppress(Py4JError, ConnectionError):
+            rows.unpersist()
 
 
 def by_folder(rows: DataFrame, columns: Collection[str]) -> DataFrame:

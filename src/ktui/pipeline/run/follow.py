@@ -18,7 +18,6 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -28,12 +27,13 @@ from ktui.insights import publish_insights
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
+from ktui.pipeline.lake.engine import Py4JError, Py4JJavaError
 from ktui.pipeline.lake.files import lake_files, local_path, locked_alone
 from ktui.pipeline.lake.lake import FOLLOWING
 from ktui.pipeline.lake.manifest import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.spark.cluster import CONNECTION_LOST, root_cause, spark_errors_as_problems
-from ktui.pipeline.spark.session import SparkProgress
+from ktui.pipeline.spark.errors import CONNECTION_LOST, root_cause, spark_errors_as_problems
+from ktui.pipeline.spark.progress import SparkProgress
 from ktui.quantities import as_count, as_duration
 
 _LAYOUT = 1

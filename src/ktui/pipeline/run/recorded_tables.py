@@ -25,7 +25,9 @@ from ktui.pipeline.ingest.normalize import (
     touched_by,
     with_contemporaries,
 )
-from ktui.pipeline.lake.lake import VERSION, WRITTEN_BY, NewVersion, Versions, versions_to_merge
+from ktui.pipeline.lake.engine import schema_on
+from ktui.pipeline.lake.folders import VERSION, WRITTEN_BY
+from ktui.pipeline.lake.lake import NewVersion, Versions, versions_to_merge
 from ktui.pipeline.lake.schema import Table, fit_to_table
 from ktui.pipeline.lake.sizing import ROW_BYTES, as_one_partition, computed_once, forget
 from ktui.pipeline.lake.tables import (
@@ -101,7 +103,8 @@ class LakeSessions:
         rows = [msgspec.structs.asdict(self._written(key)) for key in sorted(self._spans)]
         schema = to_arrow_schema(SESSIONS.schema, timezone="UTC")
         table = self._version.spark.createDataFrame(
-            pa.Table.from_pylist(rows, schema=schema), SESSIONS.schema
+            pa.Table.from_pylist(rows, schema=schema),
+            schema_on(self._version.spark, SESSIONS.schema),
         )
         self._version.write(SESSIONS, as_one_partition(table))
 

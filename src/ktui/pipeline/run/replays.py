@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, reduce
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,7 @@ from ktui.pipeline.forecast.replay import (
 )
 from ktui.pipeline.ingest.normalize import SessionKey
 from ktui.pipeline.ingest.segments import read_contents_again
+from ktui.pipeline.lake.engine import in_pairs, schema_on
 from ktui.pipeline.lake.lake import NewVersion, marked, with_truth, write_grown
 from ktui.pipeline.lake.manifest import SegmentRead
 from ktui.pipeline.lake.schema import TEXT, Table, column, fit_to_table, struct_of
@@ -58,12 +59,12 @@ def replayed(segments: DataFrame, states: DataFrame) -> DataFrame:
     `segments.content` is a segment's file, compressed. `states` are rows of REPLAYS: their sessions
     go on from there. Rows of the result are for `replayed_rows`.
     """
-    sessions = segments.select("content").mapInArrow(_headed, _SEGMENTS)
+    sessions = segments.select("content").mapInArrow(_headed, schema_on(segments, _SEGMENTS))
     begun = states.select(
         "cluster_id", "session", "state", F.lit(None).cast("binary").alias("content")
     )
     both = sessions.unionByName(begun)
-    return both.groupBy("cluster_id", "session").applyInArrow(_replayed, _REPLAYED)
+    return both.groupBy("cluster_id", "session").applyInArrow(_replayed, schema_on(both, _REPLAYED))
 
 
 def replayed_rows(rows: DataFrame, table: Table) -> DataFrame:
@@ -258,7 +259,8 @@ def _of_copies(ends: DataFrame) -> Column:
     of_session = [
         (F.col("session") == session) & (F.col("seq") >= first) for session, first in sorted(since)
     ]
-    return (F.col("scope") == PARTITION) & reduce(Column.__or__, of_session, F.lit(col=False))
+    since_first: Column = in_pairs(Column.__or__, [F.lit(col=False), *of_session])
+    return (F.col("scope") == PARTITION) & since_first
 
 
 def _done(runs: DataFrame, run_ids: Collection[str]) -> list[str]:

@@ -26,6 +26,7 @@ from ktui.pipeline.lake.files import LakeFiles, ListedFile, LocalFiles, lake_fil
 from ktui.pipeline.lake.lake import Lake, NewVersion, read_manifest, replace_in_version, write_grown
 from ktui.pipeline.lake.manifest import NAME as LAKE
 from ktui.pipeline.lake.manifest import Manifest, PipelineProblem, SegmentRead
+from ktui.pipeline.lake.schema import union_by_name
 from ktui.pipeline.lake.sizing import ends_soon, sized
 from ktui.pipeline.lake.tables import (
     ETA_ERRORS,
@@ -49,7 +50,7 @@ from ktui.pipeline.run.recorded_tables import (
     span_of,
 )
 from ktui.pipeline.run.replays import drop_states, write_errors, write_forecasts
-from ktui.pipeline.spark.cluster import spark_errors_as_problems
+from ktui.pipeline.spark.errors import spark_errors_as_problems
 from ktui.pipeline.tables.patch import Shared, derived_tables
 from ktui.pipeline.tables.runs import run_folds
 from ktui.quantities import as_count
@@ -174,18 +175,14 @@ class Decoded(msgspec.Struct, frozen=True):
 def _read(decoded: DataFrame) -> Decoded:
     place = ("cluster_id", "segment")
     counts = F.count("*").alias("rows")
-    bad = decoded.select("quarantine.*").where("segment is not null")
+    bad = decoded_rows(decoded, "quarantine")
     found = bad.groupBy(*place, "file").agg(
         F.min(F.struct("line", "reason")).alias("first"), counts
     )
     lines = decoded_rows(decoded, "line").groupBy(*place, "session").agg(counts, *span_figures())
-    samples = decoded.select("sample.cluster_id", "sample.segment")
-    samples = samples.where("segment is not null").groupBy(*place).agg(counts)
-    for each in (lines, samples):
-        found = found.unionByName(each, allowMissingColumns=True)
-    for kind in ("newer", "file"):
-        found = found.unionByName(decoded_rows(decoded, kind), allowMissingColumns=True)
-    collected = found.collect()
+    samples = decoded_rows(decoded, "sample").groupBy(*place).agg(counts)
+    named = (decoded_rows(decoded, kind) for kind in ("newer", "file"))
+    collected = union_by_name(found, lines, samples, *named).collect()
     files = [row for row in collected if row["sha256"] is not None]
     unknown = [row for row in collected if row["version"] is not None]
     rows = [row for row in collected if row["rows"] is not None]

@@ -9,25 +9,24 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-import click
 import platformdirs
 import pyspark
-from py4j.protocol import Py4JError
-from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ktui.lab.java import Java, find_java
 from ktui.lab.layout import LabError
+from ktui.pipeline.lake.engine import Py4JError
 from ktui.pipeline.lake.manifest import PipelineProblem
 from ktui.pipeline.lake.sizing import SMALL_JAVA_OPTIONS
-from ktui.pipeline.spark.cluster import check_master, root_cause
+from ktui.pipeline.spark.cluster import check_master
+from ktui.pipeline.spark.errors import root_cause
 
 _OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable with the JVM options that Spark's scripts add to a driver's settings."""
@@ -279,69 +278,3 @@ def _quoted(log: Path | None) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     shown = [line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:]
     return "".join(f"\n  | {line}" for line in shown) + f"\nThe whole log is in {log}"
-
-
-_EVERY_S = 0.25
-_CLEAR = "\r\x1b[K"
-
-
-class SparkProgress:
-    """Shows the current step and its done tasks of Spark; without a terminal, a line a step."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live = stream.isatty()
-        self._doing = ""
-        self._lock = threading.Lock()
-
-    def tell(self, doing: str) -> None:
-        with self._lock:
-            self._doing = doing
-            self._write(f"{_CLEAR}{doing} ..." if self._live else f"{doing}\n")
-
-    def show(self, doing: str) -> None:
-        if self._live:
-            self.tell(doing)
-
-    def say(self, text: str, *, err: bool = False) -> None:
-        with self._lock:
-            if self._live:
-                self._write(_CLEAR)
-            click.echo(text, err=err)
-            if self._live and self._doing:
-                self._write(f"{self._doing} ...")
-
-    @contextmanager
-    def following(self, context: SparkContext) -> Iterator[None]:
-        over = threading.Event()
-        follower = threading.Thread(target=self._follow, args=(context, over), daemon=True)
-        if self._live:
-            follower.start()
-        try:
-            yield
-        finally:
-            over.set()
-            if self._live:
-                follower.join()
-
-    def close(self) -> None:
-        if self._live:
-            self._write(_CLEAR)
-
-    def _follow(self, context: SparkContext, over: threading.Event) -> None:
-        tracker = context.statusTracker()
-        with suppress(Py4JError, OSError):  # the JVM has died: the job's caller gets the error
-            while not over.wait(_EVERY_S):
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                self._count([stage for stage in stages if stage is not None])
-
-    def _count(self, stages: Sequence[SparkStageInfo]) -> None:
-        tasks = sum(stage.numTasks for stage in stages)
-        if tasks:
-            done = sum(stage.numCompletedTasks for stage in stages)
-            with self._lock:
-                self._write(f"{_CLEAR}{self._doing} ... {done} of {tasks} tasks")
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()

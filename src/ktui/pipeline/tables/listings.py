@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
+from ktui.pipeline.lake.engine import in_pairs
 from ktui.pipeline.lake.records import GAP_MS, IN_SYNC, STALLED, STALLED_AFTER_MS
-from ktui.pipeline.lake.schema import KEY, Time, require_columns
+from ktui.pipeline.lake.schema import KEY, Time, require_columns, union_by_name
 from ktui.pipeline.lake.tables import SAMPLES
 
 PARTITION = tuple(field.name for field in KEY)
@@ -54,7 +54,7 @@ def left_join_null_safe(left: DataFrame, right: DataFrame, on: Sequence[str]) ->
 def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
     """Fetch the rows of several results in one job: each job costs more than so few rows do."""
     named = [rows.select(F.struct(*rows.columns).alias(name)) for name, rows in results.items()]
-    together = reduce(lambda one, more: one.unionByName(more, allowMissingColumns=True), named)
+    together = union_by_name(*named)
     found: dict[str, list[Row]] = {name: [] for name in results}
     for row in together.collect():
         ((name, value),) = ((name, row[name]) for name in results if row[name] is not None)
@@ -66,8 +66,8 @@ def fetch_all(results: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
 
 def is_among(times: Mapping[str, Iterable[Time]]) -> Column:
     """Select samples by their folders, and by `t`, in the times of each cluster."""
-    found = (_is_in(cluster, time) for cluster, of in sorted(times.items()) for time in of)
-    return reduce(Column.__or__, found, F.lit(col=False))
+    found = [_is_in(cluster, time) for cluster, of in sorted(times.items()) for time in of]
+    return in_pairs(Column.__or__, [F.lit(col=False), *found])
 
 
 def _is_in(cluster: str, time: Time) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
 
 import msgspec
 from pyspark.sql import Column, DataFrame, Row
@@ -19,7 +19,7 @@ from ktui.pipeline.lake.records import (
     Sample,
     cause_in,
 )
-from ktui.pipeline.lake.schema import fit_to_table, require_columns
+from ktui.pipeline.lake.schema import fit_to_table, require_columns, union_by_name
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, INTAKES, MOVES, SAMPLES, SPANS, STATES
 from ktui.pipeline.tables.listings import (
     ADDING,
@@ -42,9 +42,8 @@ _PERCENTILES = (10, 50, 90)
 
 def moves(listed: DataFrame, pairs: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
     """Combine all that is known about each move."""
-    rows = _by_runs(folds)
-    for facts in (summarize_listings(listed), _lengths(intervals), _rates(pairs)):
-        rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
+    seen = (summarize_listings(listed), _lengths(intervals), _rates(pairs))
+    rows = union_by_name(_by_runs(folds), *(_with_move(facts, folds) for facts in seen))
     whole = (
         rows.groupBy(*_MOVE)
         .agg(*_figures())
@@ -55,6 +54,13 @@ def moves(listed: DataFrame, pairs: DataFrame, intervals: DataFrame, folds: Data
         whole.withColumns({"began": as_timestamp("began_t"), "ended": as_timestamp("ended_t")}),
         MOVES,
     )
+
+
+_TOLD = (
+    "struct<run: string, began_t: bigint, ended_t: bigint, outcome: string, steps: int, "
+    "batch: int, limits: string, original: array<int>, target: array<int>>"
+)
+"""What is told of a move by its run, or by others' samples: all of it may be null, as one type."""
 
 
 def _by_runs(folds: DataFrame) -> DataFrame:
@@ -71,7 +77,8 @@ def _by_runs(folds: DataFrame) -> DataFrame:
         "target",
     )
     begun = partitions(folds).where(F.size("steps") > 0)
-    return begun.select(*PARTITION, "run_id", _null("bigint").alias("foreign"), move.alias("move"))
+    move = move.cast(_TOLD).alias("move")
+    return begun.select(*PARTITION, "run_id", _null("bigint").alias("foreign"), move)
 
 
 def _by_others() -> Column:
@@ -95,7 +102,7 @@ def _by_others() -> Column:
         _null("string").alias("limits"),
         original.alias("original"),
         target.alias("target"),
-    )
+    ).cast(_TOLD)
 
 
 def _lengths(intervals: DataFrame) -> DataFrame:
@@ -162,7 +169,7 @@ def _null(kind: str) -> Column:
 def states(intervals: DataFrame, folds: DataFrame) -> DataFrame:
     """Combine the progress of listed partitions with the waits of runs' partitions."""
     waits = partitions(folds).select(*PARTITION, "run", "run_id", F.inline("waits"))
-    rows = with_run(intervals, folds, "began_t").unionByName(waits, allowMissingColumns=True)
+    rows = union_by_name(with_run(intervals, folds, "began_t"), waits)
     return fit_to_table(
         rows.withColumns(
             {"began": as_timestamp("began_t"), "ended": as_timestamp("ended_t")}
@@ -176,16 +183,14 @@ _FACTS = ("copies", "stalls")
 
 def spans(listed: DataFrame, folds: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
     """Combine the listings of partitions with what runs did with them."""
-    listings = _listings(listed, copies, stalls)
-    rows = run_spans(folds).unionByName(listings, allowMissingColumns=True)
+    rows = union_by_name(run_spans(folds), _listings(listed, copies, stalls))
     return fit_to_table(rows, SPANS)
 
 
 def run_spans(folds: DataFrame) -> DataFrame:
     """Select what each run did with each partition, from its first step to the end of its last."""
-    steps = F.col("steps")
-    is_open = F.exists(steps, lambda step: step.over_t.isNull())
-    ended = F.greatest(F.array_max(steps.t), F.array_max(steps.over_t))
+    is_open = F.exists("steps", lambda step: step.over_t.isNull())
+    ended = F.greatest(F.array_max("steps.t"), F.array_max("steps.over_t"))
     told = ("run", "outcome", "original", "target", "limits", "ended_t", "steps")
     return (
         partitions(folds)
@@ -193,7 +198,7 @@ def run_spans(folds: DataFrame) -> DataFrame:
         .select(
             *PARTITION,
             "run_id",
-            F.array_min(steps.t).alias("began_t"),
+            F.array_min("steps.t").alias("began_t"),
             F.when(~is_open, ended).alias("ended_t"),
             F.sha2(F.to_json(F.struct(*told)), 256).alias("facts"),
         )
@@ -203,8 +208,7 @@ def run_spans(folds: DataFrame) -> DataFrame:
 def _listings(listed: DataFrame, copies: DataFrame, stalls: DataFrame) -> DataFrame:
     is_open = F.col("next_t").isNull().alias("is_open")
     rows = listed.select(*LISTING, "listing_t", "t", "next_t", is_open)
-    for facts in (copies, stalls):  # one grouping costs less than joins
-        rows = rows.unionByName(facts, allowMissingColumns=True)
+    rows = union_by_name(rows, copies, stalls)  # one grouping costs less than joins
     return rows.groupBy(*LISTING, F.col("listing_t").alias("began_t")).agg(
         F.when(~F.bool_or("is_open"), F.max("next_t")).alias("ended_t"),
         F.max("t").alias("last_t"),
@@ -218,9 +222,7 @@ _COPIED = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 
 def brokers(samples: DataFrame, listed: DataFrame, pairs: DataFrame) -> DataFrame:
     """Sum up copying and throttles by broker and minute; shadowed samples do not count."""
-    rows = _copied(pairs)
-    for others in (_throttled(samples), _adding(listed)):
-        rows = rows.unionByName(others, allowMissingColumns=True)
+    rows = union_by_name(_copied(pairs), _throttled(samples), _adding(listed))
     sums = [F.sum(name).alias(name) for name in _COPIED]
     throttle = F.max("follower_throttle").alias("follower_throttle")
     adding = F.coalesce(F.max("adding"), F.lit(0)).alias("adding")
@@ -303,9 +305,9 @@ def class_of(figure: Column, least: float) -> Column:
     return F.round(F.log(F.greatest(figure, F.lit(least))) / log(CLASS_WIDTH)).cast("int")
 
 
-def middle_of(class_: str) -> Column:
+def middle_of(class_: int) -> float:
     """Return the figure in the middle of a class."""
-    return F.exp(F.col(class_) * log(CLASS_WIDTH))
+    return exp(class_ * log(CLASS_WIDTH))
 
 
 def stalls_with_cause(intervals: DataFrame, samples: DataFrame) -> DataFrame:

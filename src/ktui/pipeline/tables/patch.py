@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents 
 from ktui.pipeline.lake import tables
 from ktui.pipeline.lake.lake import Marks, marked
 from ktui.pipeline.lake.records import BETWEEN, GAP_MS
-from ktui.pipeline.lake.schema import Table, Time, united
+from ktui.pipeline.lake.schema import Table, Time, union_by_name, united
 from ktui.pipeline.lake.sizing import (
     LARGE_BYTES,
     ROW_BYTES,
@@ -192,8 +192,9 @@ def _times(first: DataFrame, spans: DataFrame, cuts: DataFrame) -> dict[str, lis
     since = F.col("run_id").isNull() & (F.col("began_t") >= F.col("cut_t"))
     listings = _with_cuts(spans, cuts).where(since)
     until = F.coalesce("ended_t", "last_t").alias("until_t")
-    times = listings.select("cluster_id", "began_t", until).unionByName(
-        first.select("cluster_id", F.col("t").alias("began_t")), allowMissingColumns=True
+    times = union_by_name(
+        listings.select("cluster_id", "began_t", until),
+        first.select("cluster_id", F.col("t").alias("began_t")),
     )
     of_bucket = times.groupBy("cluster_id", F.expr(f"began_t div {_BUCKET_MS}")).agg(
         F.min("began_t").alias("began_t"),

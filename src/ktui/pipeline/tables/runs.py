@@ -18,6 +18,7 @@ from ktui.execution.run import events
 from ktui.execution.run.events import JournalEntry, decode
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import FLOOR, ThrottleLedger
+from ktui.pipeline.lake.engine import schema_on
 from ktui.pipeline.lake.records import BETWEEN, RateRecord
 from ktui.pipeline.lake.schema import (
     TEXT,
@@ -336,7 +337,7 @@ _NEEDED = ("cluster_id", "run_id", "run", "entry", "t", "event")
 def run_folds(run_events: DataFrame) -> DataFrame:
     """Fold the events of each run, in the executors and with ktui's own code, into `FOLDS`."""
     events = require_columns(run_events, RUN_EVENTS, _NEEDED).select(*_NEEDED)
-    return events.groupBy("cluster_id", "run_id").applyInArrow(_folded(), FOLDS)
+    return events.groupBy("cluster_id", "run_id").applyInArrow(_folded(), schema_on(events, FOLDS))
 
 
 def _folded() -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
@@ -422,7 +423,7 @@ def runs(folds: DataFrame) -> DataFrame:
             "ended": as_timestamp("ended_t"),
             "by": as_timestamp("by_t"),
             "late_ms": F.col("ended_t") - F.col("by_t"),
-            "batches": F.size(F.array_distinct(steps.batch)),
+            "batches": F.size(F.array_distinct(F.transform(steps, lambda step: step.batch))),
             "steps": F.size(steps),
             "partitions": planned,
         }
