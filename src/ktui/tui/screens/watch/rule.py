@@ -284,7 +284,7 @@ _SIGNS = (
     (Piece("-", "retiring"), "to leave"),
     (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch"),
     (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
-    (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "leader moved"),
+    (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "new leader"),
     (Piece(">", "next-leader"), "next leader"),
 )
 """What the list's signs mean, at the right of its rule as far as there is room."""
