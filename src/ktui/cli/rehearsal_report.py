@@ -115,12 +115,12 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
 
 def _head(report: Report) -> Iterator[str]:
     rates = report.twin.rates
-    span = f"({as_rate(rates.low)} to {as_rate(rates.high)}) "
+    span = f" ({as_rate(rates.low)} to {as_rate(rates.high)})"
     middle = as_rate(rates.middle)
     yield f"{report.plan} on a simulated twin, {report.twin.name}. Nothing was sent."
     yield (
-        f"A broker takes in at most {middle} {'' if report.given_rate else span}"
-        f"{_one_copy(report.twin)}: {report.rates_from}"
+        f"Rates {report.rates_from}: a broker takes in at most {middle}"
+        f"{'' if report.given_rate else span}{_one_copy(report.twin)}"
     )
     settings = report.usual.settings
     yield f"Limits: {limits_text(settings.limits)}"
@@ -134,11 +134,11 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _one_copy(twin: Twin) -> str:
-    """Say how much of that rate a single copy gets."""
+    """Say how much of that rate a copy gets while it is the only one."""
     alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
     if alone == 1.0:
-        return "of copies"
-    return f"of many copies, and {alone:.0%} of that of a single one"
+        return ""
+    return f", and {alone:.0%} of it while it has one copy"
 
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -220,9 +220,9 @@ _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
     figures("AT TARGET", lambda stop: f"{stop.done:,} of {stop.done + stop.left:,}"),
     figures("STILL TO COPY", lambda stop: as_bytes(stop.bytes_left)),
-    figures("COPIES LOST", lambda stop: as_bytes(stop.in_flight)),
-    figures("ROLLBACK MOVES", lambda stop: f"{stop.back_partitions:,}"),
-    figures("ROLLBACK COPIES", lambda stop: as_bytes(stop.back_bytes)),
+    figures("LOST IN FLIGHT", lambda stop: as_bytes(stop.in_flight)),
+    figures("MOVED BACK", lambda stop: f"{stop.back_partitions:,}"),
+    figures("COPIED AGAIN", lambda stop: as_bytes(stop.back_bytes)),
 )
 
 

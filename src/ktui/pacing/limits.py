@@ -261,7 +261,7 @@ NUMBERS: Mapping[str, Limit] = {
     ),
     "bytes-per-broker": Limit(
         letter="W",
-        meaning="bytes being copied at once to and from one broker",
+        meaning="bytes being copied at once to and from one broker; the last begun may exceed it",
         default=f"{as_size(USUAL_BYTES)}, unless P, M, B or V is given",
         at=(At.LEADER, At.RECEIVER),
         costs=_bytes_at_brokers,

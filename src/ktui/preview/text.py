@@ -119,7 +119,7 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
     rows = [
         ("shape", *names),
         ("reassignments sent", *(f"{cost.alters:,}" for cost in costs)),
-        ("leader elections", *(f"{cost.elections:,}" for cost in costs)),
+        ("elections sent", *(f"{cost.elections:,}" for cost in costs)),
         ("leader epoch bumps", *(f"{cost.leader_epoch_bumps:,}" for cost in costs)),
         ("extra replicas at peak", *(f"{cost.peak_extra_replicas:,}" for cost in costs)),
         ("most replicas of a partition", *(f"{cost.most_replicas:,}" for cost in costs)),
@@ -132,7 +132,7 @@ def how_much_longer(times: float) -> str:
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
         return f"this run takes {times:.1f} times as long"
     if times < 1.01:  # noqa: PLR2004 - what rounds to 1%
-        return "no order is faster"
+        return "no order of steps is faster"
     return f"this run takes {times - 1:.0%} longer"
 
 

@@ -422,7 +422,7 @@ SITUATIONS = (
         "brokers-dead", _opened("b", seconds=100, dead=True),
         ("30 of 35 to go", "DOWN 1m"),
         ("broker 5 down", "DOWN since", "21 moves of run drain-b3 wait for it"),
-        ("Start it, and they go on", "then x to call them off", "m manage"),
+        ("Start it, and they go on", "then x to call all of them off", "m manage"),
     ),
     Situation(
         "dashboard", _opened("d"),
@@ -458,7 +458,7 @@ SITUATIONS = (
     Situation(
         "runs", _opened("r"),
         ("runs 1", "drain-b3", "RUNNING", "10 of 35 done, 5 copying, 20 queued"),
-        helps=("show it", "c cancel all"),
+        helps=("show it", "c cancel run"),
     ),
     Situation(
         "help", _opened("question_mark"),

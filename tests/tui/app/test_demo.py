@@ -73,7 +73,7 @@ async def test_moves_are_seen_in_the_first_second_with_bars_that_differ() -> Non
 async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed() -> None:
     async with a_demo(PACED) as demo:
         await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
-        assert "R 1 replica  P 1 partition" in demo.text
+        assert "R 1 per partition  P 1 partition" in demo.text
         assert "1 copying  2 queued" in demo.text
         assert demo.text.count("queued (") == 2
         await demo.press("p", "y")

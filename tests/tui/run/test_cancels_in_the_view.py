@@ -250,7 +250,7 @@ async def test_keys_on_a_row_of_the_ended_run_point_to_the_run_that_lives(key: s
 
 async def test_the_run_that_lives_is_one_key_away_and_then_takes_the_keys() -> None:
     async with one_ended_and_another_lives() as watch:
-        await watch.press("r", say="engine: process")
+        await watch.press("r", say="engine: ")
         await watch.press("home", "enter")
         await watch.until(lambda: watch.app.attached and watch.attached.name == "night")
         await watch.see()

@@ -22,7 +22,7 @@ async def test_a_run_is_shown_with_its_progress_and_limits() -> None:
         line = watch.line("run drain-3")
         assert "RUNNING" in line
         assert "done 0/3" in line
-        assert "R 1 replica  P 1 partition  throttle none" in watch.line("limits")
+        assert "R 1 per partition  P 1 partition  throttle none" in watch.line("limits")
         # each step says which of how many it is, and the last in which batch it was
         seen: set[str] = set()
         while "done 1/3" not in watch.text:

@@ -22,7 +22,7 @@ from support.views.watching import (
 async def test_the_runs_are_listed_with_their_progress() -> None:
     async with watching_moves("a-0", "b-0", size=SMALL) as watch:
         await watch.pass_until("done 1/2")
-        await watch.press("r", say="engine: process")
+        await watch.press("r", say="engine: ")
         assert "RUNNING" in watch.line(NAME)
         assert "1/2" in watch.line(NAME)
         assert "drain-3.json" in watch.text

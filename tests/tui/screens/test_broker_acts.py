@@ -290,7 +290,7 @@ async def test_a_broker_that_is_down_says_since_when_what_waits_and_which_key_he
         assert re.search(
             r"! DOWN since \d\d:\d\d:\d\d. 3 moves of run drain-3 wait for it.", watch.text
         )
-        assert "Start it, and they go on. Or press m, then x to call them off." in watch.text
+        assert "Start it, and they go on. Or press m, then x to call all of them off." in watch.text
         assert watch.text.count("broker 5 is down") == 3
 
 
@@ -319,7 +319,7 @@ async def test_a_read_only_view_names_no_key_that_it_does_not_have() -> None:
         await watch.press_and_see("b")
         assert "1 move waits for it." in watch.text
         assert "Start it, and they go on." in watch.text
-        assert "to call them off" not in watch.text
+        assert "to call all of them off" not in watch.text
 
 
 def test_brokers_for_which_there_is_no_line_are_counted() -> None:

@@ -489,7 +489,7 @@ def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
         "",
         "shape                         gentle, chosen  kip-435",
         "reassignments sent            2               2",
-        "leader elections              0               1",
+        "elections sent                0               1",
         "leader epoch bumps            1               2",
         "extra replicas at peak        1               1",
         "most replicas of a partition  4               4",

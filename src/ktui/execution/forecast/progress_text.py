@@ -20,7 +20,7 @@ from ktui.pacing.limits import Limits
 from ktui.planning.plan import join_all
 from ktui.preview.text import how_much_longer, why_no_less
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
-from ktui.speed.answer import how_long_text, span_text, time_text
+from ktui.speed.answer import Span, how_long_text, span_text, time_text
 
 MOST_NAMED = 10
 STAGES_TOLD = (
@@ -148,7 +148,8 @@ def hold_text(progress: RunProgress) -> str | None:
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
     """Like "at best 28 min left, as broker 5 gets 18 GiB: this run takes 6% longer"."""
-    least_s = span_text(least.bound.time_s)
+    middle_s = least.bound.time_s.middle
+    least_s = span_text(Span(middle_s, middle_s, middle_s))  # the range is that of the forecast
     why = why_no_less(least.bound, limits)
     return f"at best {least_s} left, {why}: {how_much_longer(least.times)}"
 

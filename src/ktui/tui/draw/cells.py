@@ -227,16 +227,21 @@ def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:
 
 
 def replica_pieces(
-    state: PartitionState, down: Collection[int] = (), leaving: Collection[int] = ()
+    state: PartitionState,
+    down: Collection[int] = (),
+    leaving: Collection[int] = (),
+    coming: Iterable[int] = (),
 ) -> list[Piece]:
     """Draw the replicas: the kept, then the added `+`, then the retiring `-`.
 
     `*` leads, `>` is to lead, `=` is added and in the ISR, `!` is out of the ISR or offline. A
     leader that is `down` leads no more, whatever brokers that have not heard of it say. `leaving`
-    are to be removed by a later step, of which Kafka does not know yet.
+    are to be removed by a later step, of which Kafka does not know yet; `coming` to be added.
     """
     retiring = {*state.removing, *leaving}
     pieces = [_replica(broker, state, down, retiring) for broker in _in_order(state, retiring)]
+    stays = sum(broker in state.adding or broker not in retiring for broker in state.replicas)
+    pieces[stays:stays] = (Piece(f"+{broker}", "dim") for broker in coming)
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]
 
 

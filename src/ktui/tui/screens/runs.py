@@ -62,7 +62,7 @@ class RunsScreen(TableScreen):
         bind("enter", "attach", "show it", "Attach the view to it", key_display="↵"),
         bind("R", "resume", "resume", "Start an engine for it"),
         hidden("R", "refuse", "why not", "Say why no engine can be started for it"),
-        bind("c", "roll_back", "cancel all", "Attach the view to it, and stop it or roll it back"),
+        bind("c", "roll_back", "cancel run", "Attach the view to it, and stop it or roll it back"),
     ]
     give_ids("runs", BINDINGS)
 
@@ -217,7 +217,7 @@ def _facts(run: RunProgress) -> list[str]:
     if run.state is not RunState.UNREADABLE:
         lines += progress_lines(run)
     if run.owner is not None:
-        lines.append(f"engine: {run.owner}")
+        lines.append(f"engine: {run.owner.short}")
     elif run.state is RunState.RESUMABLE:
         lines.append(f"no engine; R, or: ktui resume {run.name}")
     elif run.state is RunState.SUBMITTED:

@@ -117,7 +117,8 @@ def _down_lines(view: BrokerView, run: str, at: datetime, *, manages: bool) -> l
 
 
 _CALL_OFF = (
-    " Or press ", ("m", "bold $primary"), ", then ", ("x", "bold $primary"), " to call them off.",
+    " Or press ", ("m", "bold $primary"), ", then ", ("x", "bold $primary"),
+    " to call all of them off.",
 )  # fmt: skip
 
 

@@ -85,6 +85,7 @@ _UNPOLLED = {COPYING: "copying", _WAITS: "waiting", _BY_JOURNAL: "a replica"}
 _OUT = SIGNS[Mark.OUT_OF_SYNC].glyph
 _NOT_SEEN = Slots(slot_s=1.0, end_s=0.0, marks=b"")
 _BLOCKS = f" {BARS}"
+_NOT_MEASURED = " not measured "
 
 
 class Line(NamedTuple):
@@ -356,6 +357,10 @@ class Drawing:
         now = lag_text(timeline.lag_messages, timeline.lag_bytes)
         if not timeline.lag_history and not now:
             return None
+        seen_at = min((x.lag_at for x in timeline.catching_up if x.lag_at), default=None)
+        if seen_at and (self.subject.observation.at - seen_at).total_seconds() > _SELDOM_S:
+            size = None if timeline.lag_messages is not None else timeline.lag_bytes
+            now = f"{lag_text(timeline.lag_messages, size)} at {figures.as_time(seen_at)}"
         return Curve("lag", self._lags, highest(self._lags), figures.as_messages, now)
 
     @cached_property
@@ -408,6 +413,8 @@ class Drawing:
     def _curve_lines(self, curve: Curve, height: int) -> list[Line]:
         levels = [level(value, curve.top, height) for value in curve.values]
         words = f"{curve.name} peak {curve.text(curve.peak)}" if curve.peak else curve.name
+        if curve.peak and curve.top > curve.peak:
+            words += f" of {curve.text(curve.top)}"
         label = [Piece(words, "dim")]
         shown = curve.now
         if self.cursor is not None:
@@ -418,7 +425,7 @@ class Drawing:
             cells = [blocks[min(8, max(0, level - 8 * row))] for level in levels]
             if row == 0:
                 began = max(0, min(self.axis.place(self.subject.begins_s), curve.unseen))
-                cells[began : curve.unseen] = [UNKNOWN] * (curve.unseen - began)
+                cells[began : curve.unseen] = _unseen(curve.unseen - began)
             first = row == height - 1
             figure = [Piece(shown)] if first else []
             rows.append(Line(label if first else [], self._whole(cells), figure))
@@ -428,6 +435,11 @@ class Drawing:
         """Return a line that has no forecast of its own, with the boundaries across it."""
         coming = self.axis.coming
         return self._crossed([*cells, *([NOW_LINE, *[_BLANK] * (coming - 1)] if coming else [])])
+
+
+def _unseen(count: int) -> list[Cell]:
+    words = _NOT_MEASURED if count > len(_NOT_MEASURED) else ""
+    return [UNKNOWN._replace(glyph=glyph) for glyph in words.center(count, UNKNOWN.glyph)]
 
 
 def _pieces(cells: Sequence[Cell]) -> list[Piece]:

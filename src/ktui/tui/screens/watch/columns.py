@@ -141,8 +141,11 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
     return _calm(cells) if context.needs_no_hand(timeline) else cells
 
 
-def _replicas(timeline: Timeline, _width: int, context: RowContext, _cell_s: float) -> list[Piece]:
-    pieces = replica_pieces(timeline.state, context.down, context.leaving(timeline))
+def _replicas(timeline: Timeline, width: int, context: RowContext, _cell_s: float) -> list[Piece]:
+    state, leaving = timeline.state, context.leaving(timeline)
+    pieces = replica_pieces(state, context.down, leaving, context.coming(timeline))
+    if pieces_width(pieces) > width:  # what is to leave is shown first
+        pieces = replica_pieces(state, context.down, leaving)
     return _calm(pieces) if context.needs_no_hand(timeline) else pieces
 
 

@@ -265,15 +265,17 @@ def _promise(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
 
 
 def _counts(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> Iterator[HeaderPart]:
-    """Count each partition once; what the header or the rollback says already is left out."""
+    """Count each partition once; what the header says already goes first where there is no room."""
     counts, stages, done = status.counts, status.stages, status.done
     if done or not rolls_back:
         yield part(f"{done:,}/{status.partitions:,}", label="done")
     for stage, word in _STAGES:
-        if not (count := stages.get(stage, 0)) or above.counts.get(stage) == count:
+        if not (count := stages.get(stage, 0)):
             continue
         quiet, role = stage in _QUIET, STAGE_CELLS[stage].role
         rank = _Rank.STAGES if quiet else 0 if stage in _STOPPING_THE_RUN else _Rank.COUNTS
+        if above.counts.get(stage) == count:
+            rank = _Rank.SPREAD
         yield part(f"{count:,} {word}", "dim" if quiet else role, bold=role == "stalled", rank=rank)
     for state, word, role in _ENDS:
         count = status.stopped if state is State.STOPPED else counts.get(state, 0)
@@ -295,6 +297,7 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
     sizes = f"{figures.as_bytes(status.bytes_done)} of {figures.as_bytes(status.bytes)}"
     yield part(sizes, rank=_Rank.SIZES)
     yield part(figures.as_share(status.share), rank=_Rank.SHARE)
+    yield part("copied", "dim", rank=_Rank.SPREAD, gap=1)
 
 
 def stage_bar(status: RunProgress, cells: int = _BAR_CELLS) -> list[Piece]:
@@ -344,11 +347,11 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         then = "" if next_words == words else f" ({next_words} next)"
         yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
+    if status.steps_in_flight:
+        yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
         yield part(rate, label="cluster copies", rank=_Rank.COPYING)
-    if status.steps_in_flight:
-        yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
@@ -418,6 +421,8 @@ def _gauge(into: BrokerInflow) -> list[Piece]:
 
 def _limit_word(option: str, value: str) -> str:
     """Return what a limit counts: "partitions", "per broker"."""
+    if option == "replicas":  # of one partition
+        return "per partition"
     word = option.replace("-", " ").removeprefix("bytes ")
     return word.removesuffix("s") if value == "1" else word
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -274,11 +274,19 @@ class RowContext(msgspec.Struct, frozen=True):
 
     def leaving(self, timeline: Timeline) -> frozenset[int]:
         """Return the replicas that the run is to remove, also by a step that has not begun."""
+        now = timeline.state
+        goal = self._goal(timeline)
+        return frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
+
+    def coming(self, timeline: Timeline) -> list[int]:
+        """Return the replicas that the run is to add by a step that has not begun."""
+        return [broker for broker in self._goal(timeline) if broker not in timeline.state.replicas]
+
+    def _goal(self, timeline: Timeline) -> Sequence[int]:
         track, now = self.track(timeline), timeline.state
         if track is None or track.state.ended:
-            return frozenset()
-        goal = find_goal(track, now.replicas, now.isr, now.leader).replicas
-        return frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
+            return now.replicas
+        return find_goal(track, now.replicas, now.isr, now.leader).replicas
 
     def past_spans(self, timeline: Timeline) -> list[SpanOf]:
         """Return what a run's journal says of a partition's time, besides what polls saw."""
