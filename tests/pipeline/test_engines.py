@@ -39,16 +39,19 @@ _FROZEN = Path(__file__).parents[2] / "bench" / "forecast" / "recordings"
 def _run(engine: str, lake: Path, *recordings: Path, how: str = "--what-if") -> None:
     places = [word for each in recordings for word in ("--recordings", str(each))]
     words = ["run", "--engine", engine, "--lake", str(lake), how, "--keep-insights", *places]
-    state = {"KTUI_STATE_DIR": str(lake.parent / f"state-{engine}")}
+    # a session of Sail in this process has told PySpark to connect
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("SPARK_")}
+    environment["KTUI_STATE_DIR"] = str(lake.parent / f"state-{engine}")
     command = [sys.executable, "-m", "ktui", "pipeline", *words]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, env={**os.environ, **state}
-    )
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
 
 
 def _cells(lake: Path) -> dict[str, Counter[str]]:
-    """Return the rows of every table, with each cell as it is, and how often each row is there."""
+    """Return the rows of every table, and how often each is there.
+
+    Floats have twelve digits: percentiles of Spark 4.2 and 4.3 differ in the last of sixteen.
+    """
     found = {}
     for table in TABLES:
         if table not in VIEWS:
@@ -64,14 +67,21 @@ def _row(row: dict[str, Any], table: str) -> str:
         row["state"] = decode_state(row["state"]).place  # sets in it are in any order
     if "outcomes" in row:
         row["outcomes"] = sorted(row["outcomes"])
-    return json.dumps(row, sort_keys=True, default=repr)
+    if "insights" in row:
+        row["insights"] = json.loads(row["insights"])
+    whole = json.dumps(row, sort_keys=True, default=repr)
+    return json.dumps(json.loads(whole, parse_float=_twelve_digits))
+
+
+def _twelve_digits(figure: str) -> str:
+    return f"{float(figure):.12g}"
 
 
 def _assert_same(one: Path, other: Path) -> None:
     left, right = _cells(one), _cells(other)
     for table, rows in left.items():
         assert rows - right[table] == right[table] - rows == Counter(), table
-    assert sum(rows.total() for rows in left.values()) > 1_000
+    assert sum(rows.total() for rows in left.values()) > 500
 
 
 def test_both_engines_make_the_same_cells_of_odd_clusters_version_by_version(
@@ -79,7 +89,7 @@ def test_both_engines_make_the_same_cells_of_odd_clusters_version_by_version(
 ) -> None:
     dice = random.Random("engines")  # noqa: S311 - a test's dice
     first, later = tmp_path / "first", tmp_path / "later"
-    for tape in (*tapes_of_runs(range(4)), *tapes_of(range(6)), *wild_tapes(range(12))):
+    for tape in (*tapes_of_runs(range(2)), *tapes_of(range(3)), *wild_tapes(range(8))):
         files = cut_at_random(tape, dice)
         spoil = dice.choice((None, with_losses, with_garbage))
         files = files if spoil is None else list(spoil(files, dice))
@@ -97,7 +107,7 @@ def test_both_engines_make_the_same_cells_of_odd_clusters_version_by_version(
 
 
 def test_a_lake_that_the_engines_write_in_turn_is_that_of_one(tmp_path: Path) -> None:
-    parts = [_FROZEN / "frozen-1", _FROZEN / "frozen-2"]
+    parts = [_FROZEN / "frozen-1" / name for name in ("1-throttled", "6-broker-dies")]
     for n, engines in enumerate((("spark", "spark"), ("spark", "sail"), ("sail", "spark"))):
         for engine, part in zip(engines, parts, strict=True):
             _run(engine, tmp_path / str(n), part, how="--no-insights")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ only_spark = pytest.mark.skipif(ENGINE != "spark", reason="only Spark does this"
 def an_engine(folder: Path) -> Iterator[SparkSession]:
     """Start the tests' engine, and stop it at the end; Spark's log is in the folder."""
     if ENGINE == "sail":
+        # in a process of xdist, whose main module has no file, PySpark believes to be in a doctest
+        vars(sys.modules["__main__"]).setdefault("__file__", __file__)
         with sail() as session:
             yield session
     else:

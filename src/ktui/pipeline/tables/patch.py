@@ -158,7 +158,8 @@ def _changed_spans(old: DataFrame, folds: DataFrame) -> DataFrame:
     now = run_spans(folds)
     both = old.select(*now.columns).unionByName(now)
     once = both.groupBy(*now.columns).agg(F.count("*").alias("times")).where("times = 1")
-    return once.select(*PARTITION, F.col("began_t").alias("t"))
+    # not the bare column: in a union Sail fails on one that has a file's notes
+    return once.select(*PARTITION, (F.col("began_t") + 0).alias("t"))
 
 
 def _cuts(first: DataFrame, spans: DataFrame) -> DataFrame:
