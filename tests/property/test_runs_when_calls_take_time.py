@@ -15,8 +15,8 @@ from support.runs.troubled import TROUBLES
 FOUND_BY_SEEDS = {
     "an alter by an old look": 14,
     "a request in a suspended broker": 40,
-    "somebody else's rate taken over": 2,
-    "somebody else's rate moved by a budget": 2,
+    "somebody else's rate taken over": 6,
+    "somebody else's rate moved by a budget": 3,
 }
 """Defects that seeds alone find, and within how many seeds."""
 
