@@ -255,6 +255,11 @@ def down_at_times(polls: DataFrame, runs: DataFrame) -> DataFrame:
 def _driven(rates: DataFrame) -> DataFrame:
     rates = require_columns(rates, RATES).where("in_flight_ms > 0")
     row = F.struct("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
+    if on_sail(rates):  # of a union of versions it has two types for what is within the array
+        row = row.cast(
+            "struct<entry: bigint, in_flight_ms: bigint, bytes_s: bigint, "
+            "brokers: array<struct<broker: int, bytes_s: bigint>>, chosen_by: string>"
+        )
     of_run = rates.groupBy("cluster_id", "run_id").agg(
         F.sort_array(F.collect_list(row)).alias("rates")
     )
