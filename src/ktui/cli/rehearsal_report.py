@@ -117,7 +117,8 @@ def _head(report: Report) -> Iterator[str]:
     rates = report.twin.rates
     span = f" ({as_rate(rates.low)} to {as_rate(rates.high)})"
     middle = as_rate(rates.middle)
-    yield f"{report.plan} on a simulated twin, {report.twin.name}. Nothing was sent."
+    twins = "a simulated twin" if len(report.twins) == 1 else "simulated twins"
+    yield f"{report.plan} on {twins}, {report.twin.name}. Nothing was sent."
     yield (
         f"Rates {report.rates_from}: a broker takes in at most {middle}"
         f"{'' if report.given_rate else span}{_one_copy(report.twin)}"
@@ -215,13 +216,16 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         yield as_count(len(alike) - _MOST_STALLS, "more stall")
 
 
-_IF_STOPPED = "If you stopped the run on the usual twin after so long, and then rolled it back:"
+_IF_STOPPED = (
+    "If you stopped the run on the usual twin after so long, and then rolled it back.\n"
+    "A copy in flight counts as not made, and a stop drops it. Ready partitions go back, too."
+)
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),
     figures("AT TARGET", lambda stop: f"{stop.done:,} of {stop.done + stop.left:,}"),
     figures("STILL TO COPY", lambda stop: as_bytes(stop.bytes_left)),
-    figures("LOST IN FLIGHT", lambda stop: as_bytes(stop.in_flight)),
-    figures("MOVED BACK", lambda stop: f"{stop.back_partitions:,}"),
+    figures("COPIES DROPPED", lambda stop: as_bytes(stop.in_flight)),
+    figures("PARTITIONS BACK", lambda stop: f"{stop.back_partitions:,}"),
     figures("COPIED AGAIN", lambda stop: as_bytes(stop.back_bytes)),
 )
 

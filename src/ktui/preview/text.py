@@ -127,12 +127,15 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
     return _table(rows, "<")
 
 
+NO_FASTER = "no order of steps is faster"
+
+
 def how_much_longer(times: float) -> str:
     """Compare a time with the least time: "this run takes 6% longer"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
         return f"this run takes {times:.1f} times as long"
     if times < 1.01:  # noqa: PLR2004 - what rounds to 1%
-        return "no order of steps is faster"
+        return NO_FASTER
     return f"this run takes {times - 1:.0%} longer"
 
 

@@ -62,7 +62,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader() -> None:
         await watch.press("slash")
         await watch.submit("a-0")
         await carry_out(watch, "right")
-        assert "rolling back" in watch.line("a-0   ")
+        assert "to roll back" in watch.line("a-0   ")
         assert "↩" in watch.line("a-0   ")
         assert "ROLLING BACK, 0 of 1 back" in watch.line("run drain-3")
         await watch.press_and_see("enter")

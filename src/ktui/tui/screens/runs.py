@@ -394,7 +394,7 @@ class RehearsalScreen(TextScreen[RehearsalEnd]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bind(
-            "escape", "back", "back",
+            "escape", "back", "back to plan",
             "Go back to the plan, with what the rehearsal has shown", key_display="esc",
         ),
         bind(
@@ -408,7 +408,7 @@ class RehearsalScreen(TextScreen[RehearsalEnd]):
         ),
         bind("r", "again", "new snapshot", "Rehearse it on the cluster as it is now"),
     ]  # fmt: skip
-    give_ids("rehearsal", BINDINGS)
+    give_ids("rehearsal", BINDINGS, {"back": "back"})
 
     def __init__(self, rehearser: PlanRehearser, wanted: NewRun) -> None:
         super().__init__()

@@ -63,7 +63,7 @@ def troubles(status: Status) -> list[Trouble]:
 def helps(status: Status) -> list[Help]:
     """Return the actions that help now, each once, those for the most urgent trouble first."""
     found = [help_ for trouble in troubles(status) for help_ in trouble.helps]
-    if status.cancel_gate:
+    if status.cancel_gate and not (status.run is not None and status.run.rolling_back):
         found.append(Help("open_gate", "allow new moves", "falling-behind"))
     if status.run is not None and status.run.state is RunState.PAUSED:
         found.append(Help("pause", "continue", "falling-behind"))

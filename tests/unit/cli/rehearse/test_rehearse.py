@@ -166,7 +166,7 @@ def test_the_report_says_that_it_is_simulated_and_ends_with_the_verdict_and_the_
 
     lines = done.stdout.splitlines()
     verdict, start = done.stdout.rstrip().split("\n\n")[-2:]
-    assert lines[0] == "plan.json on a simulated twin, twin.yaml. Nothing was sent."
+    assert lines[0] == "plan.json on simulated twins, twin.yaml. Nothing was sent."
     assert lines[2].startswith("Limits: R 1, ")
     assert lines[3] == "  R: replicas of one partition added at once"
     assert "Throttle: none" in lines

@@ -120,6 +120,8 @@ def run_state(
         return Piece(f"STALLED{age}", "stalled", bold=True)
     if track.state is State.ADDING:
         return _copying(track, rows, timeline, now_s)
+    if track.state is State.ROLLING_BACK and track.step is None:
+        return Piece("to roll back", "next-leader")
     if track.state is State.STOPPED and not track.begun:
         return Piece("not started", "dim")
     return state_piece(track.state)
