@@ -217,8 +217,8 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
 
 
 _IF_STOPPED = (
-    "If you stopped the run on the usual twin after so long, and then rolled it back.\n"
-    "A copy in flight counts as not made, and a stop drops it. Ready partitions go back, too."
+    "A copy in flight counts as not made, and a stop drops it. Ready partitions go back, too.\n"
+    "If you stopped the run on the usual twin after so long, and then rolled it back:"
 )
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),

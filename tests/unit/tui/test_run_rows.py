@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from ktui.execution.journal.commands import Command, SetLimits, StopEngine
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
+    Ended,
     JournalEntry,
     LimitsChanged,
     Paused,
@@ -253,6 +255,20 @@ def test_the_replicas_that_the_latest_step_requested_are_the_target() -> None:
         ),
     )  # fmt: skip
     assert with_requested_replicas(progress, followed.run).timelines[TP].target == (4, 2, 3)
+
+
+def test_the_lanes_of_a_done_partition_go_on_in_its_rollback_as_long_as_its_run_lives() -> None:
+    followed = FollowedRun(GB)
+    followed.begin()
+    done = PartitionState(TP, None, (1, 2, 3, 4), (1, 2, 3, 4), 1)
+    seen = msgspec.structs.replace(_copying(TP, 1.0), phase=Phase.DONE, state=done)
+    over = StateEntered(topic="a", partition=0, state=State.DONE, reason="", replicas=(1, 2, 3, 4))
+    followed.happen(over)
+    progress = with_requested_replicas(Progress({TP: seen}), followed.run)
+    assert progress.timelines[TP].goes_on
+
+    followed.happen(Ended(counts={State.DONE: 1}))
+    assert not with_requested_replicas(progress, followed.run).timelines[TP].goes_on
 
 
 # --- cancelled ---------------------------------------------------------------------------------

@@ -171,24 +171,25 @@ def with_requested_replicas(progress: Progress, run: Run) -> Progress:
 
     A partition that settles on the replicas of a later step of ours gets that step's target.
     Otherwise the change would count as somebody else's. A partition whose steps are not over is
-    marked as going on after this one.
+    marked as going on after this one, and so is one that its run could still roll back.
     """
     changed = {
         tp: updated
         for tp, timeline in progress.timelines.items()
         if (track := run.tracks.get(tp)) is not None
-        and (updated := _inform(timeline, track)) is not timeline
+        and (updated := _inform(timeline, track, ended=run.ended)) is not timeline
     }
     if not changed:
         return progress
     return msgspec.structs.replace(progress, timelines={**progress.timelines, **changed})
 
 
-def _inform(timeline: Timeline, track: Track) -> Timeline:
+def _inform(timeline: Timeline, track: Track, *, ended: bool) -> Timeline:
     settling = timeline.phase is Phase.SETTLING and track.sent is not None
     if settling and timeline.state.replicas == track.sent != timeline.target:
         timeline = msgspec.structs.replace(timeline, target=track.sent)
-    goes_on = track.begun and not _over(timeline, track)
+    # while the run lives, a rollback may follow in the poll that brings its request
+    goes_on = track.begun and not (ended and _over(timeline, track))
     if goes_on is not timeline.goes_on:
         timeline = msgspec.structs.replace(timeline, goes_on=goes_on)
     return timeline

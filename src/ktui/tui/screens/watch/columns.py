@@ -369,8 +369,8 @@ _CACHED_STRIPS = 2_000
 _BELOW = Piece("└ ", "dim")  # before what stands under its row
 _SENTENCE = 12  # cells in which the beginning of a sentence says something
 _SHORTER = (
-    (" of its target", ""), (" is ", " "), ("broker ", "b"), (" are", ""),
-    (" ready, drop when ", "/"), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
+    (" of its target", ""), (" is ", " "), ("broker ", "b"),
+    (" ready to drop", ""), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
 )  # fmt: skip
 """What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 
