@@ -387,7 +387,7 @@ SITUATIONS = (
         "rollback-of-everything", _rollback_of_everything,
         ("run drain-b3  ROLLING BACK, 8 of 18 back", "about ", "rolling back", "not started"),
         ("ONLY ROLLBACKS GO ON",),
-        ("O allow new moves",),
+        helps=("t throttle", "p pause"),  # O, once all is back
     ),
     Situation(
         "two-runs", _two_runs,

@@ -35,7 +35,7 @@ async def test_the_runs_are_listed_with_their_progress() -> None:
 async def test_the_attached_run_shows_how_close_it_is_to_the_least_possible_time() -> None:
     async with watching_moves("a-0", "b-0", messages=100_000, size=SMALL) as watch:
         await watch.pass_until("about ")
-        await watch.press("r", say="at best ")
+        await watch.press("r", say="with P 1")
 
 
 async def test_enter_attaches_the_view_to_a_run() -> None:

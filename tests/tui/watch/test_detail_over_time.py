@@ -257,9 +257,9 @@ async def test_a_rollback_shows_the_steps_before_it_when_it_was_requested_and_wh
         text = screen_text(pilot.app)
         assert "rollback requested ↩" in text
         assert "drops 5" in line_with(text, "rollback requested ↩")
-        # of the moves before, and between two of them, the run's journal and the polls tell
+        # the lanes go on from the move before, as its row does
         leaving = line_with(text, "to leave        eu-1c")
-        copied, kept = leaving.index("╍"), leaving.index("━━━")
+        copied, kept = leaving.index("█"), leaving.index("━━━")
         assert copied < kept < leaving.index("↩")
         assert "step 3: adds 3" in text or "3  1 2 5 3  adds 3" in text
 

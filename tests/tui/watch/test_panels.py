@@ -318,7 +318,7 @@ def in_the_list(watch: RunWatched) -> dict[str, int]:
     states: Counter[str] = Counter()
     for name in watch.rows:
         word = re.sub(r"^[▌ ]*\S+ +", "", watch.row(name)).lower()
-        state = word.split("  ")[0]
+        state = word.split("  ")[0].replace("to roll back", "rolling back")
         copies = state.startswith(_OF_A_STEP)
         states["copying" if copies else re.sub(r"[ (]*\d.*", "", state).strip()] += 1
     return dict(states)

@@ -32,6 +32,7 @@ def _area(*, width: int, height: int) -> int:
 )
 @click.option("--after", is_flag=True, help="Fourth.")
 def draw(*, before: bool, area: int, after: bool) -> None:
+    """Draw."""
     click.echo(f"{before} {area} {after}")
 
 
