@@ -56,7 +56,7 @@ def test_the_help_lists_grouped_options_in_their_order() -> None:
     assert [word for word in words if word in {"First.", "Second.", "Third.", "Fourth."}] == [
         "First.", "Second.", "Third.", "Fourth."
     ]  # fmt: skip
-    assert "Draw" in words
+    assert "Draw." in words
 
 
 @pytest.mark.parametrize(
