@@ -167,6 +167,7 @@ class DuckLake:
             raise BadQuery(f"the query: took longer than {most}. Give it more: --timeout") from None
         finally:
             timer.cancel()
+            timer.join()  # a thread that lives at the exit keeps the connection, reported as leaked
             self._left_s -= time.monotonic() - begun
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def asked(lake: Path, *words: str) -> Done:
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_no_thread_outlives_a_query_and_holds_the_lake_at_the_exit(lake: Path) -> None:
+    with_bound = DuckLake.open(str(lake), most_s=600.0)
+    assert with_bound.rows("SELECT count(*) AS n FROM moves") == [{"n": 25}]
+    assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
 
 
 def test_rows_are_printed_as_a_table_as_csv_and_as_lines_of_json(lake: Path) -> None:
