@@ -135,7 +135,7 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _one_copy(twin: Twin) -> str:
-    """Say how much of that rate a copy gets while it is the only one."""
+    """Return the share of that rate that a single copy gets, in words."""
     alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
     if alone == 1.0:
         return ""

@@ -24,7 +24,13 @@ from ktui.cluster.broker import (
     TopicConfig,
     online_brokers,
 )
-from ktui.cluster.errors import ClusterError, Failure, KafkaError, NotAuthorized
+from ktui.cluster.errors import (
+    ClusterError,
+    Failure,
+    KafkaError,
+    NotAuthorized,
+    describe_unreadable,
+)
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 
 
@@ -352,6 +358,11 @@ class WriteResult(msgspec.Struct, frozen=True):
     needs: str = ""
     """The missing permission, in Kafka's words: "Alter on the cluster". Empty if none is missing
     or the permission is not known."""
+
+
+def unread_answer(error: Exception) -> WriteResult:
+    """Return the outcome of a request whose answer `error` makes unreadable: it was sent."""
+    return WriteResult(Verdict.UNKNOWN, message=describe_unreadable(error, "its answer"))
 
 
 class ConfigOp(enum.StrEnum):

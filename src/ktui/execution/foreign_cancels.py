@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, KafkaError, Means, describe_unreadable, means
+from ktui.cluster.errors import ClusterError, KafkaError, Means, means
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
+from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult, unread_answer
 from ktui.durable import open_regular, sync_folder
 from ktui.execution import RunProblem
 from ktui.execution.cancel_preview import min_isr_danger
@@ -388,8 +388,7 @@ class ForeignCancel:
             return dict.fromkeys(cancels, not_sent)
         except Exception as error:
             log.exception("the answer to a cancel cannot be read")
-            unread = WriteResult(Verdict.UNKNOWN, message=describe_unreadable(error, "its answer"))
-            return dict.fromkeys(cancels, unread)
+            return dict.fromkeys(cancels, unread_answer(error))
         return {tp: results.get(tp, UNANSWERED) for tp in cancels}
 
     def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:

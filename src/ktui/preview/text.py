@@ -127,6 +127,7 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
     return _table(rows, "<")
 
 
+AS_FAST = 1.01  # times the least time, from which on a run is slower: what rounds to 1%
 NO_FASTER = "no order of steps is faster"
 
 
@@ -134,7 +135,7 @@ def how_much_longer(times: float) -> str:
     """Compare a time with the least time: "this run takes 6% longer"."""
     if times >= 2:  # noqa: PLR2004 - from there on a factor says more
         return f"this run takes {times:.1f} times as long"
-    if times < 1.01:  # noqa: PLR2004 - what rounds to 1%
+    if times < AS_FAST:
         return NO_FASTER
     return f"this run takes {times - 1:.0%} longer"
 

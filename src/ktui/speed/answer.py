@@ -117,7 +117,7 @@ def span_text(time_s: Span) -> str:
 
 
 def _span_parts(time_s: Span) -> tuple[str, str]:
-    low, middle, high = (_in_units(each) for each in (time_s.low, time_s.middle, time_s.high))
+    low, middle, high = (in_units(each) for each in (time_s.low, time_s.middle, time_s.high))
     if low == middle == high:
         return middle, ""
     size, unit = _unit(time_s.middle)
@@ -126,7 +126,8 @@ def _span_parts(time_s: Span) -> tuple[str, str]:
     return middle, f" ({low} to {high})"
 
 
-def _in_units(seconds: float) -> str:
+def in_units(seconds: float) -> str:
+    """Format a time in one unit: `50 min`, `2.5 h`."""
     if seconds >= _LONGEST_S:
         return ">99 days"
     size, unit = _unit(seconds)

@@ -18,9 +18,9 @@ from ktui.execution.run.throttle_status import ThrottleStatus, throttle_status
 from ktui.execution.time_left.rest import LeastLeft
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import join_all
-from ktui.preview.text import NO_FASTER, how_much_longer, why_no_less
+from ktui.preview.text import AS_FAST, NO_FASTER, how_much_longer, why_no_less
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
-from ktui.speed.answer import Span, how_long_text, span_text, time_text
+from ktui.speed.answer import how_long_text, in_units, time_text
 
 MOST_NAMED = 10
 STAGES_TOLD = (
@@ -148,12 +148,11 @@ def hold_text(progress: RunProgress) -> str | None:
 
 def least_text(least: LeastLeft, limits: Limits) -> str:
     """Like "at best 28 min left, as broker 5 gets 18 GiB: this run takes 6% longer"."""
-    why, longer = why_no_less(least.bound, limits), how_much_longer(least.times)
-    if longer == NO_FASTER:
-        return f"{why}, {longer}"
-    middle_s = least.bound.time_s.middle
-    least_s = span_text(Span(middle_s, middle_s, middle_s))  # the range is that of the forecast
-    return f"at best {least_s} left, {why}: {longer}"
+    why = why_no_less(least.bound, limits)
+    if least.times < AS_FAST:
+        return f"{why}, {NO_FASTER}"
+    least_s = in_units(least.bound.time_s.middle)  # without its range: the forecast has one
+    return f"at best {least_s} left, {why}: {how_much_longer(least.times)}"
 
 
 def outage_text(outage: ClusterLost) -> str:

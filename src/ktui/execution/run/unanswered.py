@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ktui.cluster.errors import ClusterError, KafkaError, NotAuthorized, describe_unreadable
+from ktui.cluster.errors import ClusterError, KafkaError, NotAuthorized
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.ports import Verdict, WriteResult, unread_answer
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Progress, Timeline
@@ -58,8 +58,7 @@ async def outcomes(
         return dict.fromkeys(of, WriteResult(Verdict.REFUSED, message=str(error)))
     except Exception as error:
         log.exception("the answer to a request cannot be read")
-        words = describe_unreadable(error, "its answer")
-        return dict.fromkeys(of, WriteResult(Verdict.UNKNOWN, message=words))
+        return dict.fromkeys(of, unread_answer(error))
     return {each: results.get(each, UNANSWERED) for each in of}
 
 

@@ -18,12 +18,11 @@ from ktui.cluster.errors import (
     NotAuthorized,
     Refused,
     TimedOut,
-    describe_unreadable,
     error_of,
     means,
 )
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import Verdict, WriteResult
+from ktui.cluster.ports import Verdict, WriteResult, unread_answer
 from ktui.cluster.text import clean
 from ktui.kafka.transport.client import AnswerLost, RequestFactory, Wire
 from ktui.kafka.transport.pool import ANY_TIME, SendDeadline
@@ -125,8 +124,7 @@ class Sender(Generic[Part]):
             }
         except Exception as error:  # it was sent: only a later read can show what came of it
             log.exception("the answer to a request cannot be read")
-            unread = WriteResult(Verdict.UNKNOWN, message=describe_unreadable(error, "its answer"))
-            return dict.fromkeys(change.parts, unread)
+            return dict.fromkeys(change.parts, unread_answer(error))
         unmentioned = WriteResult(Verdict.UNKNOWN, message="the answer does not mention it")
         return {part: results.get(part, unmentioned) for part in change.parts}
 

@@ -19,13 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from ktui.inputfile import FileProblem
 from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
 from ktui.pipeline.lake.engine import on_sail
-from ktui.pipeline.lake.files import (
-    GLOB,
-    HadoopFiles,
-    ListedFile,
-    is_uri,
-    local_path,
-)
+from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, local_path
 from ktui.pipeline.lake.folders import VERSION
 from ktui.pipeline.lake.lake import FOLLOWING, STAGING
 from ktui.pipeline.lake.manifest import PipelineProblem, SegmentRead

@@ -40,8 +40,10 @@ def in_pairs(join: Callable[[T_, T_], T_], parts: Sequence[T_]) -> T_:
 
 def schema_on(of: SparkSession | DataFrame, schema: T.StructType) -> T.StructType:
     """Return a schema as a session's engine takes it: Sail fails on comments that it has lost."""
+    if not on_sail(of):
+        return schema
     bare: T.StructType = _bare(schema, read=False)
-    return bare if on_sail(of) else schema
+    return bare
 
 
 def schema_of_files(schema: T.StructType) -> T.StructType:

@@ -29,13 +29,7 @@ from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import views
 from ktui.pipeline.lake.engine import on_sail, schema_on
 from ktui.pipeline.lake.files import GLOB, LakeFiles, lake_files
-from ktui.pipeline.lake.folders import (
-    CLUSTER,
-    VERSION,
-    WRITTEN_BY,
-    read_folders,
-    write_folders,
-)
+from ktui.pipeline.lake.folders import CLUSTER, VERSION, WRITTEN_BY, read_folders, write_folders
 from ktui.pipeline.lake.manifest import (
     DataFile,
     LakeLocked,

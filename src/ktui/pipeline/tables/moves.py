@@ -60,7 +60,7 @@ _TOLD = (
     "struct<run: string, began_t: bigint, ended_t: bigint, outcome: string, steps: int, "
     "batch: int, limits: string, original: array<int>, target: array<int>>"
 )
-"""What is told of a move by its run, or by others' samples: all of it may be null, as one type."""
+"""The facts of a move that its run or samples give: one type, also where all of them are null."""
 
 
 def _by_runs(folds: DataFrame) -> DataFrame:

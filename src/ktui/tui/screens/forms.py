@@ -72,7 +72,7 @@ class LimitInput(TextField):
 
 
 class ChangeForm(Vertical):
-    """Fields for what a run may be told to do from now on."""
+    """Fields for a change to a run: its limits, or its throttle."""
 
     class Changed(Message):
         """What is typed or ticked has changed."""

@@ -367,7 +367,7 @@ _CANCELS = (
 
 
 def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: int) -> list[Content]:
-    """Say what each cancel would send, and the replicas afterwards, as its dialog does."""
+    """Describe what each cancel would send, and the replicas afterwards, as its dialog does."""
     observed = Observed(seen)
     heading = Content.styled("what c or p would do", "$header")
     kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do

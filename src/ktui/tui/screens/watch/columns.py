@@ -142,8 +142,8 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
 
 
 def _replicas(timeline: Timeline, width: int, context: RowContext, _cell_s: float) -> list[Piece]:
-    state, leaving = timeline.state, context.leaving(timeline)
-    pieces = replica_pieces(state, context.down, leaving, context.coming(timeline))
+    state, (leaving, coming) = timeline.state, context.to_change(timeline)
+    pieces = replica_pieces(state, context.down, leaving, coming)
     if pieces_width(pieces) > width:  # what is to leave is shown first
         pieces = replica_pieces(state, context.down, leaving)
     return _calm(pieces) if context.needs_no_hand(timeline) else pieces

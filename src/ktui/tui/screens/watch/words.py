@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -276,19 +276,16 @@ class RowContext(msgspec.Struct, frozen=True):
 
     def leaving(self, timeline: Timeline) -> frozenset[int]:
         """Return the replicas that the run is to remove, also by a step that has not begun."""
-        now = timeline.state
-        goal = self._goal(timeline)
-        return frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
+        return self.to_change(timeline)[0]
 
-    def coming(self, timeline: Timeline) -> list[int]:
-        """Return the replicas that the run is to add by a step that has not begun."""
-        return [broker for broker in self._goal(timeline) if broker not in timeline.state.replicas]
-
-    def _goal(self, timeline: Timeline) -> Sequence[int]:
+    def to_change(self, timeline: Timeline) -> tuple[frozenset[int], list[int]]:
+        """Return `leaving`, and the replicas that a step which has not begun is to add."""
         track, now = self.track(timeline), timeline.state
         if track is None or track.state.ended:
-            return now.replicas
-        return find_goal(track, now.replicas, now.isr, now.leader).replicas
+            return frozenset(), []
+        goal = find_goal(track, now.replicas, now.isr, now.leader).replicas
+        leaving = frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
+        return leaving, [broker for broker in goal if broker not in now.replicas]
 
     def past_spans(self, timeline: Timeline) -> list[SpanOf]:
         """Return what a run's journal says of a partition's time, besides what polls saw."""
