@@ -271,17 +271,22 @@ class Drawing:
                 spans.append(SpanOf(over_s, None, _BY_JOURNAL if stays else _BLANK))
         return spans
 
+    @cached_property
+    def _leaving(self) -> tuple[frozenset[int], float]:
+        """The brokers whose replicas this or the next step drops, and the second it is expected."""
+        of_run = self.subject.of_run
+        step = None if of_run is None else next(iter(of_run.steps_to_come), None)
+        dropped = () if step is None else step.drops
+        from_s = self.subject.expected_s or math.inf
+        return frozenset((*dropped, *self.subject.timeline.state.removing)), from_s
+
     def _expected(self, each: ReplicaLane, place: int) -> Cell:
         """Return a cell to come: what the forecast expects of a replica, in a faint stroke."""
         if place == self.axis.past:
             return NOW_LINE
         lane, at_s = each.lane, self.axis.second(place)
-        done_s = self.subject.expected_s or math.inf
-        of_run = self.subject.of_run
-        step = None if of_run is None else next(iter(of_run.steps_to_come), None)
-        dropped = () if step is None else step.drops
-        removed = self.subject.timeline.state.removing
-        if at_s > done_s and (each.broker in dropped or each.broker in removed):
+        leaving, from_s = self._leaving
+        if at_s > from_s and each.broker in leaving:
             return _BLANK
         if lane.role is Role.GONE or each.word == TO_COME:  # when a later step begins is unknown
             return _BLANK
