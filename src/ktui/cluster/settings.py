@@ -267,6 +267,8 @@ def unneeded_throttles(
     back with an empty disk copies under it as one that is being added does. A rate may also come
     from a broker's file, or apply to every broker.
     """
+    if not set_throttles(observation):
+        return set()
     lists = lists_of(observation.topic_configs)
     listed = {topic.name for (topic, _), entries in lists.items() if entries}
     known = observation.topic_configs.keys() - listed

@@ -89,7 +89,17 @@ class Throttles:
         return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
 
     def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, BindingThrottle]]:
+        if not self._rated:
+            return []
         return [one for one in (self._follower(state, broker), self._leader(state)) if one]
+
+    @cached_property
+    def _rated(self) -> bool:
+        """Whether any broker has a rate: most polls ask for each of thousands of replicas."""
+        configs = self._observation.broker_configs.values()
+        return any(
+            (x.follower_throttle_rate, x.leader_throttle_rate) != (None, None) for x in configs
+        )
 
     def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, BindingThrottle] | None:
         rate = self._settings(broker).follower_throttle_rate
@@ -292,8 +302,13 @@ class Poll:
         return self.observation.topic_configs.get(tp.topic)
 
     def shares_anew(self, state: PartitionState, broker: int) -> bool:
-        sides = [(True, broker), (False, state.leader)]
-        return any(self._copies[side] != self._copies_before[side] for side in sides)
+        now, before, onto, off = (
+            self._copies,
+            self._copies_before,
+            (True, broker),
+            (False, state.leader),
+        )
+        return now[onto] != before[onto] or now[off] != before[off]
 
     @cached_property
     def _copies(self) -> Counter[tuple[bool, int | None]]:
