@@ -22,6 +22,7 @@ from ktui.progress.row import (
 )
 from ktui.progress.timeline import (
     SETTLED_S,
+    LagHistory,
     Lane,
     Mark,
     Phase,
@@ -311,7 +312,7 @@ def start_timeline(
         lanes=lanes,
         recent=_recent(before, _mark(state, phase, lanes, before), poll),
         lag_history=row.lag_history(
-            continued.lag_history if continued else (), lanes, poll.now_s, history.slot_s
+            continued.lag_history if continued else LagHistory(), lanes, poll.now_s, history.slot_s
         ),
         events=collector.after(before.events if before else ()),
         seen_from_start=continued.seen_from_start

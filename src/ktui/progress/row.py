@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.json_text import utc
-from ktui.progress.timeline import Lane, Mark, Phase, Role, Slots, StallKind, Timeline
+from ktui.progress.timeline import LagHistory, Lane, Mark, Phase, Role, Slots, StallKind, Timeline
 
 RECENT_SLOT_S = 5.0
 RECENT_SLOTS = 120
@@ -154,8 +154,8 @@ def next_mark(
 
 
 def lag_history(
-    points: tuple[tuple[float, int], ...], lanes: Mapping[int, Lane], now_s: float, spacing_s: float
-) -> tuple[tuple[float, int], ...]:
+    points: LagHistory, lanes: Mapping[int, Lane], now_s: float, spacing_s: float
+) -> LagHistory:
     """Append the worst lag of the adding replicas, in messages; thinned to `spacing_s`."""
     worst = max(
         (
@@ -167,12 +167,7 @@ def lag_history(
     )
     if worst is None:
         return points
-    if len(points) > 1 and now_s - points[-2][0] < spacing_s:
-        points = points[:-1]
-    points = (*points, (now_s, worst))
-    while len(points) > LAG_POINTS:
-        points = (*points[:-1:2], points[-1])
-    return points
+    return points.with_point(now_s, worst, spacing_s, LAG_POINTS)
 
 
 class LagJson(msgspec.Struct, frozen=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
@@ -120,6 +121,39 @@ class Slots(msgspec.Struct, frozen=True, gc=False):
     marks: bytes
 
 
+_POINT = struct.Struct("<dq")
+
+
+class LagHistory(msgspec.Struct, frozen=True, gc=False):
+    """The worst lag of the adding replicas in messages, by monotonic second; thinned as it grows.
+
+    Packed: as tuples, those of a long move of thousands of partitions took most of the memory.
+    """
+
+    packed: bytes = b""
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[float, int]]) -> LagHistory:
+        return cls(b"".join(_POINT.pack(*point) for point in points))
+
+    def __iter__(self) -> Iterator[tuple[float, int]]:
+        return _POINT.iter_unpack(self.packed)
+
+    def __len__(self) -> int:
+        return len(self.packed) // _POINT.size
+
+    def with_point(self, at_s: float, messages: int, spacing_s: float, most: int) -> LagHistory:
+        """Add a point; the last one goes if it is no farther than that from the one before it."""
+        packed, size = self.packed, _POINT.size
+        if len(self) > 1 and at_s - _POINT.unpack_from(packed, -2 * size)[0] < spacing_s:
+            packed = packed[:-size]
+        later = LagHistory(packed + _POINT.pack(at_s, messages))
+        while len(later) > most:
+            *points, last = later
+            later = LagHistory.of((*points[::2], last))
+        return later
+
+
 class Lane(msgspec.Struct, frozen=True, gc=False):
     """One broker that has, or had, a replica of the partition."""
 
@@ -166,8 +200,7 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     target: tuple[int, ...]
     lanes: Mapping[int, Lane]  # in drawing order: original ones, then added ones
     recent: Slots
-    lag_history: tuple[tuple[float, int], ...] = ()
-    """(monotonic second, messages): the worst lag of the adding replicas; thinned as it grows."""
+    lag_history: LagHistory = LagHistory()
     events: tuple[Event, ...] = ()
     inbound_messages_s: float | None = None
     inbound_bytes_s: float | None = None

@@ -21,6 +21,7 @@ from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.timeline import (
     Cause,
     Event,
+    LagHistory,
     Lane,
     Mark,
     Phase,
@@ -324,7 +325,7 @@ def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
         "target": (1, 2, 9, 4),
         "lanes": {lane.broker: lane for lane in lanes},
         "recent": Slots(slot_s=5.0, end_s=BEGAN_S + RAN_S, marks=bytes((Mark.WAITING,) * 120)),
-        "lag_history": tuple(
+        "lag_history": LagHistory.of(
             (BEGAN_S + at, 14_000_000 - at * 14_000 if at < 420 else 8_100_000 + at)
             for at in range(0, RAN_S, 5)
         ),

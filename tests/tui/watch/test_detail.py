@@ -9,7 +9,18 @@ from textual.containers import VerticalScroll
 
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.progress.timeline import Cause, Event, Lane, Mark, Phase, Progress, Role, Stall, StallKind
+from ktui.progress.timeline import (
+    Cause,
+    Event,
+    LagHistory,
+    Lane,
+    Mark,
+    Phase,
+    Progress,
+    Role,
+    Stall,
+    StallKind,
+)
 from ktui.tui.draw.themes import role_style
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.widgets.footer import FooterKeys
@@ -259,7 +270,12 @@ async def test_a_partition_at_rest_is_shown_as_such_with_its_problems() -> None:
     state = PartitionState(TP, None, (1, 2, 3), (1,), 1)
     lanes = {1: Lane(1, Role.LEADER), 2: Lane(2, Role.OUT_OF_SYNC), 3: Lane(3, Role.OUT_OF_SYNC)}
     still = timeline(
-        phase=Phase.SETTLED, state=state, lanes=lanes, target=(1, 2, 3), lag_history=(), events=()
+        phase=Phase.SETTLED,
+        state=state,
+        lanes=lanes,
+        target=(1, 2, 3),
+        lag_history=LagHistory(),
+        events=(),
     )
     seen = progress(
         still, last=observation(topic_configs={"orders": TopicConfig(min_insync_replicas=2)})

@@ -14,7 +14,7 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.progress.row import MOST_PARTITIONS, MOST_SAMPLES, OpenPartitions, RateMemory
-from ktui.progress.timeline import Lane, Mark, Phase, Progress, Role, Timeline
+from ktui.progress.timeline import LagHistory, Lane, Mark, Phase, Progress, Role, Timeline
 from ktui.simulated import layout
 from ktui.speed.answer import Span
 from ktui.tui.screens.detail.screen import DetailPane, DetailScreen
@@ -143,7 +143,7 @@ async def test_a_move_that_has_just_begun_has_most_of_the_width() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("ran_s", [0, 1, 3, 11, 40, 599])
 async def test_a_move_of_any_age_is_drawn_in_any_width(width: int, ran_s: int) -> None:
-    points = tuple((BEGAN_S + at, 1_000 * (ran_s + 1 - at)) for at in range(ran_s + 1))
+    points = LagHistory.of((BEGAN_S + at, 1_000 * (ran_s + 1 - at)) for at in range(ran_s + 1))
     seen = progress(moving(lag_history=points), last=observation(ran_s))
     for keys in ((), ("<",), ("<", "z"), ("z", "z", "shift+left")):
         assert "adding" in await seen_at((width, 40), seen, *keys)
@@ -164,7 +164,9 @@ async def test_fewer_replicas_in_sync_than_min_isr_stand_out_without_colour() ->
     }
     state = PartitionState(TP, None, (1, 2, 3), (1,), 1)
     seen = progress(
-        timeline(phase=Phase.MOVING, state=state, lanes=lanes, lag_history=(), target=(1, 2, 3)),
+        timeline(
+            phase=Phase.MOVING, state=state, lanes=lanes, lag_history=LagHistory(), target=(1, 2, 3)
+        ),
         last=observation(topic_configs={"orders": TopicConfig(min_insync_replicas=2)}),
     )
     row = line_with(await seen_at((120, 34), seen), "ISR size")
@@ -181,7 +183,8 @@ def ten_replicas() -> Progress:
     every = (*adding, *retiring)
     return progress(
         moving(
-            lanes=retiring | adding, lag_history=(), target=tuple(adding), original=tuple(retiring),
+            lanes=retiring | adding, lag_history=LagHistory(),
+            target=tuple(adding), original=tuple(retiring),
             state=PartitionState(TP, None, every, tuple(retiring), 1, 1, tuple(adding)),
         )
     )  # fmt: skip

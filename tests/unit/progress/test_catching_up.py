@@ -376,7 +376,7 @@ def test_a_timeline_has_the_inbound_rate_of_the_leader() -> None:
 def test_the_lag_curve_spans_a_long_move_in_few_points() -> None:
     polls = moving(seconds=4_000, poll_s=4.0, messages=10_000_000, copied_s=2_000)
     timeline = folded(polls).timelines[T0]
-    points = timeline.lag_history
+    points = list(timeline.lag_history)
     assert 60 < len(points) <= 240
     assert points[0][0] == 0.0
     assert points[-1] == (3_996.0, timeline.lag_messages)

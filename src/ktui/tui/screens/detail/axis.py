@@ -339,7 +339,7 @@ def level(value: float | None, top: float, height: int) -> int:
     return max(1, round(value / top * height * 8))
 
 
-def lags(points: Sequence[tuple[float, int]], axis: Axis) -> list[float | None]:
+def lags(points: Iterable[tuple[float, int]], axis: Axis) -> list[float | None]:
     """Return the highest value in each cell, between readings interpolated; None before and after.
 
     `points` are readings at monotonic seconds.
