@@ -20,7 +20,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.text import limits_text, schedule_text
 from ktui.inputfile import FileProblem
-from ktui.pacing.limits import NUMBERS, is_limited
+from ktui.pacing.limits import MEANINGS, NUMBERS, is_limited
 from ktui.planning.check.findings import Finding
 from ktui.planning.plan import Plan, join_all
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -127,11 +127,23 @@ def _head(report: Report) -> Iterator[str]:
     yield f"Limits: {limits_text(settings.limits)}"
     for option, limit in NUMBERS.items():
         if is_limited(settings.limits, option):
-            yield f"  {limit.letter}: {limit.meaning}"
+            yield f"  {limit.letter}: {limit.meaning}{_here(option, report.usual)}"
+    for word in (settings.limits.shape, settings.limits.mode, settings.limits.order):
+        yield f"  {word}: {MEANINGS[word]}"
     yield f"Throttle: {parse_throttle_rates(settings.throttle).words}"
     if settings.schedule != NO_SCHEDULE:
         yield f"Steps begin: {schedule_text(settings.schedule)}"
     yield from (f"Changed {change}" for change in settings.changes)
+
+
+def _here(option: str, usual: Summary) -> str:
+    """Return what a limit comes to in this plan, as far as its figures say."""
+    limits, each = usual.settings.limits, usual.bytes_copied // max(1, usual.done)
+    if option == "cuts-per-minute":
+        return f" ({usual.leader_epoch_bumps:,} in all)"
+    if option == "bytes-per-broker" and each > (limits.bytes_per_broker or each):
+        return f" (here {as_bytes(each)} each, so about one copy at a time)"
+    return ""
 
 
 def _one_copy(twin: Twin) -> str:
@@ -217,8 +229,8 @@ def _stalls(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
 
 
 _IF_STOPPED = (
-    "A copy in flight counts as not made, and a stop drops it. Ready partitions go back, too.\n"
-    "If you stopped the run on the usual twin after so long, and then rolled it back:"
+    "If you stopped the run on the usual twin after so long, and then rolled it back (a stop\n"
+    "drops the copies in flight; partitions ready to drop their old replicas go back, too):"
 )
 _STOPS = (
     figures("STOPPED AFTER", lambda stop: as_duration(stop.at_s)),

@@ -443,6 +443,19 @@ SHAPES = (Shape.GENTLE, Shape.KIP_435)
 
 Word = Shape | Mode | Order | InternalOrder
 
+MEANINGS: Mapping[Word, str] = {
+    Shape.GENTLE: "add all new replicas, then remove the old ones together",
+    Shape.KIP_435: "add and remove in turns",
+    Shape.WHOLE: "add and remove in one request",
+    Mode.ROLLING: "begin a partition as soon as there is room",
+    Mode.WAVE: "begin the next ones when all have ended",
+    Order.LONG_FIRST: "begin with those that take long, then by topic",
+    Order.TOPIC: "begin by topic and partition",
+    Order.SIZE_DESC: "begin with the largest",
+    Order.SIZE_ASC: "begin with the smallest",
+    Order.PLAN: "begin as the plan lists them",
+}
+
 CHOICES: Mapping[str, tuple[Word, ...]] = {
     "shape": SHAPES,
     "mode": tuple(Mode),

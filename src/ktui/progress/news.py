@@ -19,7 +19,7 @@ from ktui.progress.poll import Poll, format_rate
 from ktui.progress.timeline import HINDRANCES, Cause, Event, Phase, Stall, StallKind
 
 _ADVICE = {
-    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment{key}.",
+    Cause.TARGET_DOWN: "Start broker {broker}, or cancel this reassignment{key}.",
     Cause.LOG_DIR_OFFLINE: (
         "Mend or replace the log dir of broker {broker} and restart it, or cancel the"
         " reassignment{key}."

@@ -409,7 +409,7 @@ SITUATIONS = (
     Situation("detail", _opened("enter"), ("clicks-6", "step 1/2", "adds 5")),
     Situation(
         "detail-stalled", _opened("enter", seconds=100, dead=True),
-        ("target",), ("STALLED", "it is down"), ("c cancel",),
+        ("target",), ("STALLED", "the broker is down"), ("c cancel",),
     ),
     Situation(
         "detail-earlier", _opened("enter", *["less_than_sign"] * 9), ("clicks-6", "at 00:02:"),

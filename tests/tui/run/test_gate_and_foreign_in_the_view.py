@@ -43,7 +43,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened() -> None
     cluster = a_quiet_cluster(*NAMES, "x-0")
     async with watching_run(cluster, moved(*NAMES)) as watch:
         await carry_out(watch, "up")
-        assert "ONLY ROLLBACKS GO ON  all was cancelled by" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  cancelled by" in watch.lines[0]
         await watch.pass_until("ENDED")
         assert "1 stopped, 2 not started" in watch.lines[1]
         gate = CancelGateFile(watch.state_dir, cluster.spec.name).state()
@@ -66,7 +66,7 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(cluster.clock.now(), "ada@ops1 (4711)", "stop everything")
         await watch.pass_time(3)
-        assert "ONLY ROLLBACKS GO ON  all was cancelled by ada@ops1 (4711)" in watch.lines[0]
+        assert "ONLY ROLLBACKS GO ON  cancelled by ada@ops1 (4711)" in watch.lines[0]
         assert "the cancel gate is shut" in watch.line("b-0")
         assert watch.lines[-1].strip().startswith("O allow new moves   ")
         await watch.press("O", "y")
@@ -128,7 +128,7 @@ async def test_the_advice_to_cancel_a_foreign_reassignment_names_its_key() -> No
         while watch.cursor != "x-0":
             await watch.press("down")
         await watch.press("enter")
-        await watch.pass_until("or cancel the reassignment (X).", most_s=120)
+        await watch.pass_until("or cancel this reassignment (X).", most_s=120)
 
 
 async def test_a_reassignment_of_the_run_itself_is_not_foreign() -> None:
@@ -295,7 +295,7 @@ async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: P
             assert "STALLED 1m" in watch.line("a-0")
             await watch.press_and_see("enter")
             assert "STALLED 1m" in watch.lines[2]
-            assert "! broker 4 stalled for 1m" in watch.text
+            assert "! copy onto broker 4 stalled for 1m" in watch.text
             assert "waits for" not in watch.text
 
 
@@ -317,7 +317,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
     async with watching_run(cluster, plan, limits) as watch:
         await watch.pass_until("ready")
-        assert "1 of 2 ready to drop" in watch.line("a-0")
+        assert "1 ready, drop at 2" in watch.line("a-0")
         await watch.press("slash")
         await watch.type("a-0")
         await watch.press_and_see("enter", "enter")

@@ -218,11 +218,11 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate() -> None:
     plan = moved("a-0", "a-1", target=(4, 2, 3))
     async with watching_run(cluster, plan) as watch:
         await watch.pass_time(30)
-        assert "cluster copies" in watch.line("limits")
+        assert "all moves together" in watch.line("limits")
         assert "time left unknown" not in watch.line("run drain-3")
         await watch.do(layout.Kill(4))
         await watch.pass_time(SESSION_S)
-        assert "cluster copies" not in watch.line("limits")
+        assert "all moves together" not in watch.line("limits")
         assert "time left unknown" in watch.line("run drain-3")
         # the stalled step says so in red, with its reason
         await watch.pass_until("STALLED", most_s=120)

@@ -136,7 +136,7 @@ async def test_an_alarm_shows_its_cause_and_what_to_do() -> None:
             stall = Stall(StallKind.STALLED, cause, BEGAN_S + 408, 9, "as the cluster says")
             lane = Lane(9, Role.ADDING, stall=stall)
             text = await view.show(progress(timeline(lanes={9: lane})))
-            line = line_with(text, "! broker 9")
+            line = line_with(text, "! copy onto broker 9")
             assert f"stalled for 3m 12s: {cause}: as the cluster says." in line
             assert line.rstrip().endswith(".")
             assert len(line.split(". ", 1)[1].split()) > 3
@@ -149,8 +149,8 @@ async def test_every_alarm_is_shown_including_falling_behind() -> None:
         9: Lane(9, Role.ADDING, stall=Stall(StallKind.STALLED, Cause.UNKNOWN, BEGAN_S, 9)),
     }
     text = await seen_at((120, 30), progress(timeline(lanes=lanes)))
-    assert "! broker 4 falling behind for 1m" in text
-    assert "! broker 9 stalled for 10m: unknown. " in text
+    assert "! copy onto broker 4 falling behind for 1m" in text
+    assert "! copy onto broker 9 stalled for 10m: unknown. " in text
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -253,7 +253,7 @@ async def test_a_replica_that_only_waits_is_shown_without_an_alarm() -> None:
     async with hosted(DetailScreen(TP), size=(120, 30)) as view:
         text = await view.show(progress(timeline(phase=Phase.MOVING, lanes=lanes)))
         assert "moving 12%" in text.splitlines()[1]
-        assert "· broker 4 waits for 12 s by now: throttled: waits for its turn" in text
+        assert "· the copy onto broker 4 has waited for 12 s: throttled: waits for its turn" in text
         assert colour_of(view.app, "broker 4 waits") not in (
             role_style(view.app.theme_variables, role).color
             for role in ("stalled", "falling-behind")

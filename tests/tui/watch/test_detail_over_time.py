@@ -60,14 +60,14 @@ async def test_behind_now_the_forecast_shows_the_copy_caught_up_and_what_is_drop
     size: tuple[int, int],
 ) -> None:
     text = await seen_at(size, progress(moving()))
-    now = line_with(text, "to leave").index("┆")
+    now = line_with(text, "to leave").index("║")
     assert line_with(text, "forecas").index("now") < now
     assert "caught up" in text
     after = line_with(text, "adding")[now:]
     assert "━" in after
     gone = line_with(text, "to leave")[now:]
-    assert gone.rstrip("━ │┆") == ""
-    assert gone.split("│")[1].strip() == ""
+    assert gone.rstrip("━ ╎║") == ""
+    assert gone.split("╎")[1].strip() == ""
     cells = line_with(text, "in sync").rstrip()
     began = cells.index("│")
     assert len(cells) - now <= (len(cells) - began) / 3  # never more than a quarter of the axis
@@ -81,7 +81,7 @@ async def test_behind_now_the_forecast_shows_the_copy_caught_up_and_what_is_drop
 async def test_without_a_forecast_nothing_stands_behind_now(seen: Timeline) -> None:
     text = await seen_at((120, 34), progress(seen))
     assert "forecast" not in text
-    assert "┆" not in text
+    assert "║" not in text
 
 
 async def test_the_cursor_reads_every_lane_at_its_moment_and_esc_goes_back_to_now() -> None:
@@ -135,7 +135,7 @@ async def test_z_shows_the_last_minutes_and_keeps_that_for_the_next_partition() 
 
 async def test_a_move_that_has_just_begun_has_most_of_the_width() -> None:
     young = await seen_at((120, 34), progress(moving(), last=observation(12)))
-    lane = line_with(young, "*1     ").split("┆")[0]
+    lane = line_with(young, "*1     ").split("║")[0]
     assert lane.count("═") > 0.6 * (len(lane) - lane.index("eu-1b"))
     assert "begun" in young
 
@@ -236,7 +236,7 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them() -> N
             assert line_with(text, lane)[place] == "│", lane
         assert "drops 3" in named  # the step that the forecast expects
         assert "/40 MB/s throttle" in line_with(text, "copied peak")
-        for words in ("what c or p would do", "c stop or roll back", "p pause", "no step begins"):
+        for words in ("with c or p", "c stop or roll back", "p pause", "no other begins"):
             assert words in text
         assert "trim" not in text  # it would do the same as a stop
 

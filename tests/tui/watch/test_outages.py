@@ -215,7 +215,7 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
         assert watch.cursor != before
         assert watch.line(f"─ 1 {watch.cursor} ·")
         # below it are the brokers and the events
-        assert "+2 to come" in watch.line("  4  ▕")
+        assert "+2 to come" in watch.line("  4      ")
         assert watch.line("─ 3 events ─")
         # the full detail is still a key away, and a small screen has the list alone
         await watch.press("enter")

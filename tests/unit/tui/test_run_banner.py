@@ -94,7 +94,7 @@ def _promise(*, late: bool) -> dict[str, Any]:
 
 BANNERS = {
     "a wide one has how long it takes, on what grounds, and what sets the pace": Banner(
-        (f"47% copied  {LEFT} {RANGE}{PACE}  {ETA}",), width=240
+        (f"47% of bytes  {LEFT} {RANGE}{PACE}  {ETA}",), width=240
     ),
     "80 columns have how long it takes, and not its range": Banner((f"47%  {LEFT}",), ("(",), 80),
     "nothing known of the end is said before the sizes": Banner(
@@ -170,7 +170,7 @@ def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
     name = "drain-broker-3-of-the-second-rack-" + "9" * 40
     line = Banner((), width=width, changes={"name": name}).line
     assert "run drain-broker-3-of-t…" in line
-    assert f"47%  {LEFT}" in line.replace("47% copied", "47%")
+    assert f"47%  {LEFT}" in line.replace("47% of bytes", "47%")
 
 
 @pytest.mark.parametrize(

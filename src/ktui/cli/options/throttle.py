@@ -20,6 +20,7 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import (
     CHOICES,
     INTERNAL,
+    MEANINGS,
     NUMBERS,
     OF_ONE_BROKER,
     PACE,
@@ -27,6 +28,8 @@ from ktui.pacing.limits import (
     Limit,
     Limits,
     LimitsProblem,
+    Mode,
+    Shape,
     default_limits,
     limit_text,
     parse_limits,
@@ -55,10 +58,8 @@ _HELP = {
     PACE: "R, V, W and K by one word; what you name as well counts. quiet: less at a time than "
     "balanced, the default. fast: more.",
     **{option: _help(limit) for option, limit in NUMBERS.items()},
-    "shape": "gentle (default): add all new replicas, then remove the old ones together. "
-    "kip-435: add and remove in turns.",
-    "mode": "rolling (default): begin a partition as soon as there is room. "
-    "wave: begin the next ones when all have ended.",
+    "shape": f"gentle (default): {MEANINGS[Shape.GENTLE]}. kip-435: {MEANINGS[Shape.KIP_435]}.",
+    "mode": f"rolling (default): {MEANINGS[Mode.ROLLING]}. wave: {MEANINGS[Mode.WAVE]}.",
     "order": "The order in which partitions begin. long-first (gentle's default): those that take "
     "long, then by topic. topic: kip-435's default.",
     INTERNAL: "When the partitions of Kafka's own topics begin, one of whose leaders moves at a "

@@ -231,15 +231,19 @@ def replica_pieces(
     down: Collection[int] = (),
     leaving: Collection[int] = (),
     coming: Iterable[int] = (),
+    to_lead: int | None = None,
 ) -> list[Piece]:
     """Draw the replicas: the kept, then the added `+`, then the retiring `-`.
 
     `*` leads, `>` is to lead, `=` is added and in the ISR, `!` is out of the ISR or offline. A
     leader that is `down` leads no more, whatever brokers that have not heard of it say. `leaving`
-    are to be removed by a later step, of which Kafka does not know yet; `coming` to be added.
+    are to be removed by a later step, of which Kafka does not know yet; `coming` to be added. Who
+    is `to_lead` when all steps are done need not be the first of the target of this one.
     """
     retiring = {*state.removing, *leaving}
-    pieces = [_replica(broker, state, down, retiring) for broker in _in_order(state, retiring)]
+    next_ = next(iter(state.target), None) if to_lead is None else to_lead
+    order = _in_order(state, retiring)
+    pieces = [_replica(broker, state, down, retiring, next_) for broker in order]
     stays = sum(broker in state.adding or broker not in retiring for broker in state.replicas)
     pieces[stays:stays] = (Piece(f"+{broker}", "dim") for broker in coming)
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]
@@ -333,12 +337,16 @@ def _in_order(state: PartitionState, retiring: Collection[int]) -> Iterator[int]
 
 
 def _replica(
-    broker: int, state: PartitionState, down: Collection[int], retiring: Collection[int]
+    broker: int,
+    state: PartitionState,
+    down: Collection[int],
+    retiring: Collection[int],
+    next_: int | None,
 ) -> Piece:
     adding = broker in state.adding
     dead_leader = broker == state.leader and broker in down
     leads = state.described and broker == state.leader and not dead_leader
-    to_lead = state.described and not leads and broker == next(iter(state.target), None)
+    to_lead = state.described and not leads and broker == next_
     in_isr = state.described and broker in state.isr
     away = broker in state.offline or (state.described and not adding and not in_isr)
     away = away or dead_leader

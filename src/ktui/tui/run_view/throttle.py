@@ -206,8 +206,8 @@ def rate_in_words(text: str) -> str:
 
 
 _WORDS = {
-    ConfigOp.APPEND: "to be throttled",
-    ConfigOp.SUBTRACT: "no longer to be throttled",
+    ConfigOp.APPEND: "throttled",
+    ConfigOp.SUBTRACT: "throttled no more",
 }
 
 

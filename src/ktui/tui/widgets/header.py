@@ -96,16 +96,20 @@ class StatusHeader(DrawnLines):
         status = self._status
         if status is None:
             return []
+        keys = key_names(self.screen)
         first = content(
             line(
-                [*_who(status, services(self).trail_to(self.screen)), *_cluster(status)],
+                [
+                    *_who(status, services(self).trail_to(self.screen), keys.get("open_gate", "")),
+                    *_cluster(status),
+                ],
                 _clock(status.now, width),
                 width,
             )
         )
         if not self.has_class("-two-lines"):
             return [first]
-        second = _second(status, width, key_names(self.screen), with_sums=self._with_sums)
+        second = _second(status, width, keys, with_sums=self._with_sums)
         return Content("\n").join([first, content(second)]).split()
 
 
@@ -148,7 +152,7 @@ def _clock(now: datetime, width: int) -> HeaderPart:
     return HeaderPart(tuple(pieces))
 
 
-def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
+def _who(status: Status, trail: Sequence[str], key: str) -> list[HeaderPart]:
     name = HeaderPart((Piece(status.cluster_name, bold=True),), name=True)
     sign = Piece("› ", "dim")  # noqa: RUF001 - the usual sign of a trail
     way = (HeaderPart((sign, Piece(each, "header")), rank=4, gap=1) for each in trail)
@@ -166,7 +170,9 @@ def _who(status: Status, trail: Sequence[str]) -> list[HeaderPart]:
         parts.append(part(words, role, bold=True))
     if status.cancel_gate:
         parts.append(part("ONLY ROLLBACKS GO ON", "stalled", bold=True))
-        parts.append(part(f"all was cancelled {status.cancel_gate}", "stalled", rank=1))
+        parts.append(part(f"cancelled {status.cancel_gate}", "stalled", rank=1))
+        if key:
+            parts.append(part(f"{key} ends this", "dim", rank=3))
     return parts
 
 

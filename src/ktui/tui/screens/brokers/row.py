@@ -367,7 +367,11 @@ def _columns(minutes: int, *, roomy: bool) -> tuple[RowColumn, ...]:
     bar, cells = (8, 12) if roomy else (4, 7)
 
     def into(view: BrokerView) -> list[Piece]:
-        return rate_in(view, bar) if view.alive else [alive_piece(view)]
+        if not view.alive:
+            return [alive_piece(view)]
+        drawn = rate_in(view, bar)
+        limited = view.config is not None and view.config.follower_throttle_rate is not None
+        return drawn if limited else [Piece(" " * (bar + 2)), drawn[-1]]  # a bar of what?
 
     def left(view: BrokerView) -> list[Piece]:
         return left_to_move(view, brief=not roomy)

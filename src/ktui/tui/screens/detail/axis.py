@@ -43,8 +43,10 @@ _SHORT_S = (
 _LEAST_FORECAST = 6  # cells: fewer have room for no stroke worth drawing
 _FORECAST_PART = 4  # the forecast has one cell of so many, at most
 _BEGUN = Cell("│", "header")
+_STEP_DONE = Cell("·", "dim")
 _EXPECTED = Cell("│", "dim")
-NOW_LINE = Cell("┆", "header")
+_TO_DROP = DROPPED._replace(role="dim")
+NOW_LINE = Cell("║", "dim")
 _NOTHING = Cell("", "dim")
 _APART = 2  # cells between two names, at least
 
@@ -216,7 +218,8 @@ def _of_run(subject: Subject, axis: Axis) -> list[Boundary]:
             dropped = " ".join(map(str, begun.removing))
             found.append(Boundary(over_s, DROPPED, (f"{dropped} dropped", "dropped")))
         else:
-            found.append(Boundary(over_s, DROPPED, (f"{step} done", "done")))
+            done = (f"{step} done", "done")
+            found.append(Boundary(over_s, _STEP_DONE, done, crosses=False))
     if of_run is not None and of_run.sign is not None and of_run.track.cancel is not None:
         sign, kind = of_run.sign, of_run.track.cancel.value
         found.append(Boundary(sign.at_s, sign.cell, (f"{kind} requested", kind)))
@@ -250,7 +253,9 @@ def _expected(subject: Subject, axis: Axis) -> Iterator[Boundary]:
     about = figures.as_time(axis.time(at_s))
     followed = [f"caught up, then {each}" for each in then]
     names = (*(f"{about}: {each}" for each in followed), *followed, *then)
-    yield Boundary(at_s, _EXPECTED, (*names, f"{about}: caught up", "caught up"))
+    drops = any(each.drops for each in coming) or subject.timeline.state.removing
+    cell = _TO_DROP if drops else _EXPECTED
+    yield Boundary(at_s, cell, (*names, f"{about}: caught up", "caught up"))
 
 
 def captions(axis: Axis, named: Iterable[Boundary]) -> list[Piece]:

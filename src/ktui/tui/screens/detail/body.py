@@ -181,18 +181,18 @@ def _alarm(stall: Stall, now_s: float, cancel_key: str) -> Content:
     lasted = figures.as_duration(now_s - stall.since_s)
     cause = _cause(stall)
     if not stall.alarm:
-        words = f"· broker {stall.broker} waits for {lasted} by now: {cause}."
+        words = f"· the copy onto broker {stall.broker} has waited for {lasted}: {cause}."
         return Content.styled(words, "$waiting")
     colour = "bold $stalled" if stall.kind is StallKind.STALLED else "bold $falling-behind"
     return Content.assemble(
-        (f"! broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
+        (f"! copy onto broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
         advice(stall.cause, stall.broker, cancel_key),
     )
 
 
 def _cause(stall: Stall) -> str:
     if stall.detail == f"broker {stall.broker} is down":
-        return "it is down"
+        return "the broker is down"
     if stall.cause is Cause.THROTTLED and "throttle, " in stall.detail:
         return stall.detail
     return f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
@@ -204,8 +204,8 @@ def _cause(stall: Stall) -> str:
 def _facts(subject: Subject) -> list[tuple[str, Content]]:
     timeline, state = subject.timeline, subject.timeline.state
     order = "" if timeline.original_ordered else "  (order not known)"
-    leaving = subject.context.leaving(timeline)
-    replicas = content(replica_pieces(state, subject.observation.down, leaving))
+    leaving, _, to_lead = subject.context.to_change(timeline)
+    replicas = content(replica_pieces(state, subject.observation.down, leaving, (), to_lead))
     return [
         ("replicas", replicas),
         ("target", _target(subject)),
@@ -369,7 +369,6 @@ _CANCELS = (
 def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: int) -> list[Content]:
     """Describe what each cancel would send, and the replicas afterwards, as its dialog does."""
     observed = Observed(seen)
-    heading = Content.styled("what c or p would do", "$header")
     kinds: dict[tuple[str, str], list[str]] = {}  # those that come to the same, by what they do
     for kind, words in _CANCELS:
         each = preview_partition(of_run.track, kind, limits, observed)
@@ -378,21 +377,21 @@ def cancel_lines(of_run: RunDetail, seen: Observation, limits: Limits, width: in
         does = sent, f"{_list(each.replicas)}{led}"
         if kind is not CancelKind.TRIM or does not in kinds:  # it is for what a stop would leave
             kinds.setdefault(does, []).append(words)
-    goes_on = (
-        "no step begins after this one" if of_run.track.step is not None else "it stays as it is"
-    )
+    in_flight = of_run.track.step is not None
+    goes_on = "this step's; no other begins" if in_flight else "it stays as it is"
     every = [
+        ("with c or p", "sent", "replicas then"),
         *((f"c {' or '.join(words)}", *does) for does, words in kinds.items()),
-        ("p pause", "nothing new", goes_on),
+        ("p pause", "nothing", goes_on),
     ]
     widths = [max(cell_len(row[at]) for row in every) for at in range(2)]
-    lines = [
+    heading, *lines = [
         Content.assemble(
             (f"{words:<{widths[0]}}{_GAP}", "$dim"), f"{sent:<{widths[1]}}{_GAP}", (after, "$dim")
         ).truncate(width, ellipsis=True)
         for words, sent, after in every
     ]
-    return [heading, *lines]
+    return [Content.styled(heading.plain, "$header"), *lines]
 
 
 def event_lines(events: Sequence[Event], width: int) -> list[Content]:

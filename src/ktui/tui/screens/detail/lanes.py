@@ -443,8 +443,8 @@ class Drawing:
 
 
 def _unseen(count: int) -> list[Cell]:
-    words = _NOT_MEASURED if count > len(_NOT_MEASURED) else ""
-    return [UNKNOWN._replace(glyph=glyph) for glyph in words.center(count, UNKNOWN.glyph)]
+    words = _NOT_MEASURED.center(count) if count > len(_NOT_MEASURED) else UNKNOWN.glyph * count
+    return [UNKNOWN._replace(glyph=glyph) for glyph in words]
 
 
 def _pieces(cells: Sequence[Cell]) -> list[Piece]:

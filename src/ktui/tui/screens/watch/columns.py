@@ -142,10 +142,10 @@ def _history(timeline: Timeline, width: int, context: RowContext, cell_s: float)
 
 
 def _replicas(timeline: Timeline, width: int, context: RowContext, _cell_s: float) -> list[Piece]:
-    state, (leaving, coming) = timeline.state, context.to_change(timeline)
-    pieces = replica_pieces(state, context.down, leaving, coming)
+    state, (leaving, coming, to_lead) = timeline.state, context.to_change(timeline)
+    pieces = replica_pieces(state, context.down, leaving, coming, to_lead)
     if pieces_width(pieces) > width:  # what is to leave is shown first
-        pieces = replica_pieces(state, context.down, leaving)
+        pieces = replica_pieces(state, context.down, leaving, (), to_lead)
     return _calm(pieces) if context.needs_no_hand(timeline) else pieces
 
 
@@ -370,7 +370,7 @@ _BELOW = Piece("└ ", "dim")  # before what stands under its row
 _SENTENCE = 12  # cells in which the beginning of a sentence says something
 _SHORTER = (
     (" of its target", ""), (" is ", " "), ("broker ", "b"),
-    (" ready to drop", ""), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
+    (" ready, drop at ", "/"), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
 )  # fmt: skip
 """What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 
@@ -438,7 +438,11 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
     track, room = context.track(timeline), layout.width - layout.tail
     if track is not None:
         over_at = track.since if track.state.ended else None
-        return None if over_at is None else Piece(_at(over_at, room), "dim")
+        if over_at is None:
+            return None
+        whole = f"cancelled {_at(over_at, room)}"
+        unbegun = track.state is State.STOPPED and not track.begun
+        return Piece(whole if unbegun and len(whole) <= room else _at(over_at, room), "dim")
     if timeline.ended_at is None:
         return None
     took = (timeline.ended_at - timeline.began_at).total_seconds()

@@ -259,6 +259,7 @@ class ViewState(msgspec.Struct, frozen=True, kw_only=True):
     held: bool = False
     filter_text: str = ""
     cancels: bool = False  # whether rows have been cancelled
+    out_of_sync: bool = False  # whether replicas have left the ISR
     rearranging: bool = False
     frozen_for: str = ""
     marked: int = 0
@@ -276,8 +277,11 @@ class ViewLine(Widget):
         return content(rule_pieces(self.state, self.size.width))
 
 
-_CANCELS = "".join(CANCEL_SIGNS[kind].glyph for kind in (CancelKind.STOP, CancelKind.ROLLBACK))
-_CANCELLED = (Piece(_CANCELS, "next-leader"), "cancelled")
+_CANCELLED = tuple(
+    (Piece(CANCEL_SIGNS[kind].glyph, "next-leader"), words)
+    for kind, words in ((CancelKind.STOP, "stopped"), (CancelKind.ROLLBACK, "rolled back"))
+)
+_AWAY = (Piece(SIGNS[Mark.OUT_OF_SYNC].glyph, SIGNS[Mark.OUT_OF_SYNC].role), "out of ISR")
 _SIGNS = (
     (Piece("*", "leader", bold=True), "leader"),
     (Piece("+", "moving"), "adding"),
@@ -300,8 +304,8 @@ def rule_pieces(state: ViewState, width: int) -> list[Piece]:
         trouble = cut_pieces(trouble, min(room, pieces_width(trouble)))
         trouble = [Piece(" "), *trouble, Piece(" ─", "rule")]
     signs: list[Piece] = []
-    meanings = (_CANCELLED, *_SIGNS) if state.cancels else (*_SIGNS, _CANCELLED)
-    for sign, words in () if trouble else meanings:
+    first = (*(_CANCELLED if state.cancels else ()), *([_AWAY] if state.out_of_sync else []))
+    for sign, words in () if trouble else dict.fromkeys((*first, *_SIGNS, *_CANCELLED)):
         meant = [Piece(" "), sign, Piece(f" {words} ", "dim")]
         if pieces_width([*left, *signs, *meant]) + _LEAST_RULE <= width:
             signs += meant

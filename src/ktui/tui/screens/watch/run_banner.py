@@ -288,7 +288,7 @@ def _counts(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> Iterat
 def _copied(status: RunStatus) -> Iterator[HeaderPart]:
     if status.state is not RunState.ENDED and status.stages:
         yield HeaderPart((Piece("▕", "dim"), *stage_bar(status), Piece("▏", "dim")), _Rank.BAR)
-    if status.share is None:
+    if status.share is None or _rolling_back(status) is not None:  # it is not of what goes back
         return
     if status.state is RunState.ENDED:  # a share would leave out what was called off
         words = f"{figures.as_bytes(status.bytes_done)} copied"
@@ -297,7 +297,7 @@ def _copied(status: RunStatus) -> Iterator[HeaderPart]:
     sizes = f"{figures.as_bytes(status.bytes_done)} of {figures.as_bytes(status.bytes)}"
     yield part(sizes, rank=_Rank.SIZES)
     yield part(figures.as_share(status.share), rank=_Rank.SHARE)
-    yield part("copied", "dim", rank=_Rank.SPREAD, gap=1)
+    yield part("of bytes", "dim", rank=_Rank.SPREAD, gap=1)
 
 
 def stage_bar(status: RunProgress, cells: int = _BAR_CELLS) -> list[Piece]:
@@ -347,11 +347,11 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         then = "" if next_words == words else f" ({next_words} next)"
         yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
-    if status.steps_in_flight:
+    if status.steps_in_flight != status.stages.get(Stage.COPYING, 0):  # else it is said above
         yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
-        yield part(rate, label="cluster copies", rank=_Rank.COPYING)
+        yield part(rate, label="all moves together", rank=_Rank.COPYING)
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:

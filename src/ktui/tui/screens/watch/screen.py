@@ -172,6 +172,7 @@ class WatchScreen(Screen[None]):
         last = self._last
         census = None if last is None else last.census
         frozen = figures.as_age(self.clock.monotonic() - self._frozen_s)
+        status = services(self).cluster_status()
         return ViewState(
             view=self.view,
             topics=self.topics,
@@ -183,6 +184,7 @@ class WatchScreen(Screen[None]):
             held=self.partition_list.holds_places,
             filter_text=self.partition_list.rowfilter.text,
             cancels=self._has_cancels,
+            out_of_sync=status is not None and status.overview.health.unhealthy > 0,
             rearranging=self.partition_list.rearranging,
             marked=len(self.partition_list.marked),
             frozen_for="" if self._frozen is None else frozen,

@@ -281,14 +281,14 @@ class RowContext(msgspec.Struct, frozen=True):
         """Return the replicas that the run is to remove, also by a step that has not begun."""
         return self.to_change(timeline)[0]
 
-    def to_change(self, timeline: Timeline) -> tuple[frozenset[int], list[int]]:
-        """Return `leaving`, and the replicas that a step which has not begun is to add."""
+    def to_change(self, timeline: Timeline) -> tuple[frozenset[int], list[int], int | None]:
+        """Return `leaving`, what steps that have not begun are to add, and who is to lead."""
         track, now = self.track(timeline), timeline.state
         if track is None or track.state.ended:
-            return frozenset(), []
+            return frozenset(), [], None
         goal = find_goal(track, now.replicas, now.isr, now.leader).replicas
         leaving = frozenset(now.replicas) - frozenset(goal) - frozenset(now.adding)
-        return leaving, [broker for broker in goal if broker not in now.replicas]
+        return leaving, [broker for broker in goal if broker not in now.replicas], goal[0]
 
     def past_spans(self, timeline: Timeline) -> list[SpanOf]:
         """Return what a run's journal says of a partition's time, besides what polls saw."""
@@ -310,6 +310,9 @@ class RowContext(msgspec.Struct, frozen=True):
             if over_s is not None and number < len(records):
                 next_s = self._second_of(records[number].at)
                 spans.append(SpanOf(over_s, next_s, SIGNS[Mark.IN_SYNC]))
+        over_s = self._second_of(over_at)
+        if over_s is not None and not records:  # polled now and then, for its health alone
+            spans.append(SpanOf(over_s, None, SIGNS[Mark.NOTHING], healthy_too=True))
         return spans
 
     def signs(self, timeline: Timeline, cell_s: float) -> list[SignAt]:
