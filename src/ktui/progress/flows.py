@@ -101,7 +101,6 @@ class BrokerFlow(msgspec.Struct, frozen=True, gc=False):
 
     in_s: float | None = None
     out_s: float | None = None
-    highest_in_s: float = 0.0
     throttle: int | None = None  # where it limits every copy onto the broker
     over_s: float = 0.0
     over_polls: int = 0
@@ -389,7 +388,6 @@ def _flow(
     return BrokerFlow(
         in_s=in_s,
         out_s=flow_rate(outward.get(broker), now_s),
-        highest_in_s=max(was.highest_in_s, in_s or 0.0),
         throttle=throttle,
         over_s=was.over_s + passed_s if goes_on else 0.0,
         over_polls=was.over_polls + 1 if goes_on else 0,

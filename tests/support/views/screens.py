@@ -51,7 +51,7 @@ SHIPPED = load_themes(None)
 
 BEGAN = datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
 BEGAN_S = 1_000.0
-FLOWS = Flows({1: BrokerFlow(out_s=48e6), 4: BrokerFlow(in_s=48e6, highest_in_s=48e6)})
+FLOWS = Flows({1: BrokerFlow(out_s=48e6), 4: BrokerFlow(in_s=48e6)})
 SIZES = [(80, 24), (120, 30), (200, 60)]
 HOSTILE = "[bold]x[/bold][@click=app.quit]y[/]\\x1b[31m $adding"
 """A name that a hostile cluster may use: Textual's and Rich's markup, and a cleaned escape."""

@@ -44,6 +44,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened() -> None
     async with watching_run(cluster, moved(*NAMES)) as watch:
         await carry_out(watch, "up")
         assert "ONLY ROLLBACKS GO ON  cancelled by" in watch.lines[0]
+        assert "O allows moves" in watch.lines[0]
         await watch.pass_until("ENDED")
         assert "1 stopped, 2 not started" in watch.lines[1]
         gate = CancelGateFile(watch.state_dir, cluster.spec.name).state()
@@ -317,7 +318,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
     async with watching_run(cluster, plan, limits) as watch:
         await watch.pass_until("ready")
-        assert "1 ready, drop at 2" in watch.line("a-0")
+        assert "drop waits for 1 more" in watch.line("a-0")
         await watch.press("slash")
         await watch.type("a-0")
         await watch.press_and_see("enter", "enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +236,10 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them() -> N
         ):
             assert line_with(text, lane)[place] == "│", lane
         assert "drops 3" in named  # the step that the forecast expects
-        assert "/40 MB/s throttle" in line_with(text, "copied peak")
+        _, lasting, then = re.split("[║╎]", line_with(text, ">+5     next leader"))
+        assert "═" not in lasting
+        assert "═" in then  # it leads once 3 is dropped
+        assert "/40 MB/s per broker" in line_with(text, "copied peak")
         for words in ("with c or p", "c stop or roll back", "p pause", "no other begins"):
             assert words in text
         assert "trim" not in text  # it would do the same as a stop
@@ -243,6 +247,7 @@ async def test_steps_and_batches_cross_all_lanes_and_are_named_above_them() -> N
 
 async def test_the_panel_under_the_list_has_lanes_lag_and_rate_in_few_lines() -> None:
     async with situation_of("drain").enter() as pilot:
+        assert ">+5 *-3" in line_with(screen_text(pilot.app), "clicks-6   ")  # as its lanes do
         await resize(pilot, (120, 33))
         panel = screen_text(pilot.app).split("─ 1 clicks-6 · ")[1]
         title, *lines = panel.splitlines()[:-1]

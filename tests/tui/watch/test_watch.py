@@ -462,6 +462,13 @@ async def test_many_rows_are_arranged_beside_the_keys_and_the_last_choice_counts
         assert watch.cursor == "c-0"
 
 
+def test_the_signs_of_what_is_wrong_are_explained_before_the_usual_ones() -> None:
+    well, away = (plain(rule_pieces(ViewState(out_of_sync=x), 110)) for x in (False, True))
+    assert "out of ISR" not in well
+    assert away.index("░ out of ISR") < away.index("* leader")
+    assert "↩ rolled back" in plain(rule_pieces(ViewState(cancels=True), 110))
+
+
 def test_a_choice_that_the_rows_do_not_follow_yet_is_named_at_once() -> None:
     state = ViewState(shown=7, belonging=9, filter_text="a", held=True, rearranging=True)
     words = plain(rule_pieces(state, 80))

@@ -62,10 +62,10 @@ def test_the_jump_to_the_log_start_is_not_counted_as_copied() -> None:
         for n, end in enumerate(copied)
     ]
 
-    progress = folded(polls)
+    made = [folded(polls[: n + 1]) for n in range(len(polls))]
 
-    assert lane(progress).rate_messages_s == pytest.approx(100.0)
-    assert progress.flows.of(4).highest_in_s <= 1_000.0
+    assert lane(made[-1]).rate_messages_s == pytest.approx(100.0)
+    assert max(each.flows.of(4).in_s or 0.0 for each in made) <= 1_000.0
 
 
 def test_a_follower_that_stays_short_of_the_log_start_is_stalled() -> None:
@@ -80,10 +80,10 @@ def test_a_follower_that_stays_short_of_the_log_start_is_stalled() -> None:
         for n in range(60)
     ]
 
-    progress = folded(polls)
+    made = [folded(polls[: n + 1]) for n in range(len(polls))]
 
-    assert lane(progress).stall is not None
-    assert progress.flows.of(4).highest_in_s == 0.0
+    assert lane(made[-1]).stall is not None
+    assert not any(each.flows.of(4).in_s for each in made)
 
 
 def test_an_empty_log_is_caught_up() -> None:

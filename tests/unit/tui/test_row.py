@@ -170,7 +170,7 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     ("why", "short"),
     [
         ("broker 5 is down", "b5 down"),
-        ("3 ready, drop at 5", "3/5"),
+        ("drop waits for 2 more", "+2 more"),
         ("5 of 5 under way (P)", "5/5 (P)"),
         ("broker 5 of its target is down", "b5 down"),
     ],

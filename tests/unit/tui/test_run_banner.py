@@ -129,6 +129,9 @@ BANNERS = {
     "nothing is forecast while others are held beside a rollback": Banner(
         (TWO_BACK,), ("left",), changes={**BACK, "state": RunState.GATED, "partitions": 880}
     ),
+    "a share of what was to be copied says nothing of what goes back": Banner(
+        (TWO_BACK,), ("of bytes",), changes=BACK
+    ),
     "no rollback goes on without an engine": Banner(
         (), ("ROLLING BACK",), changes={**BACK, "state": RunState.RESUMABLE}
     ),

@@ -46,14 +46,15 @@ def _eighths(value: float | None, whole: float | None, cells: int) -> int:
 def rate_gauge(
     value: float | None,
     throttle: float | None,
-    highest: float | None = None,
     *,
     cells: int = CELLS,
     broken: bool = False,
 ) -> list[Piece]:
-    """Draw a rate against its throttle or, without one, the highest rate; `!` if it is `broken`."""
+    """Draw a rate against its throttle; without one, its place is blank. `!` if it is `broken`."""
     role = "stalled" if broken else "moving"
-    bar = gauge_bar(value, highest if throttle is None else throttle, cells, role)
+    bar = gauge_bar(value, throttle, cells, role)
+    if throttle is None:
+        bar = [Piece(" " * pieces_width(bar))]
     sign = [Piece(" !", "stalled", bold=True)] if broken else []
     figure = Piece(f" {rate_of(value, throttle)}", "stalled" if broken else "", bold=broken)
     return [*bar, *sign, figure]

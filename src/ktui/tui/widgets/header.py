@@ -172,7 +172,8 @@ def _who(status: Status, trail: Sequence[str], key: str) -> list[HeaderPart]:
         parts.append(part("ONLY ROLLBACKS GO ON", "stalled", bold=True))
         parts.append(part(f"cancelled {status.cancel_gate}", "stalled", rank=1))
         if key:
-            parts.append(part(f"{key} ends this", "dim", rank=3))
+            pieces = Piece(key, "moving", bold=True), Piece(" allows moves", "dim")
+            parts.append(HeaderPart(pieces, rank=1))
     return parts
 
 

@@ -177,12 +177,10 @@ def down_for(view: BrokerView) -> str:
 
 
 def rate_in(view: BrokerView, cells: int) -> list[Piece]:
-    """Draw what a broker receives against its throttle; without one, against its highest."""
+    """Draw what a broker receives against its throttle, if it has one."""
     flow, config = view.load.flow, view.config
     limit = None if config is None else config.follower_throttle_rate
-    pieces = rate_gauge(
-        flow.in_s, limit, flow.highest_in_s, cells=cells, broken=flow.breaks_throttle
-    )
+    pieces = rate_gauge(flow.in_s, limit, cells=cells, broken=flow.breaks_throttle)
     return pieces if flow.in_s else [*pieces[:-1], pieces[-1]._replace(role="dim")]
 
 
@@ -367,11 +365,7 @@ def _columns(minutes: int, *, roomy: bool) -> tuple[RowColumn, ...]:
     bar, cells = (8, 12) if roomy else (4, 7)
 
     def into(view: BrokerView) -> list[Piece]:
-        if not view.alive:
-            return [alive_piece(view)]
-        drawn = rate_in(view, bar)
-        limited = view.config is not None and view.config.follower_throttle_rate is not None
-        return drawn if limited else [Piece(" " * (bar + 2)), drawn[-1]]  # a bar of what?
+        return rate_in(view, bar) if view.alive else [alive_piece(view)]
 
     def left(view: BrokerView) -> list[Piece]:
         return left_to_move(view, brief=not roomy)

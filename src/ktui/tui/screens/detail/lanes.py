@@ -286,7 +286,8 @@ class Drawing:
             return NOW_LINE
         lane, at_s = each.lane, self.axis.second(place)
         leaving, from_s = self._leaving
-        if at_s > from_s and each.broker in leaving:
+        then = at_s > from_s
+        if then and each.broker in leaving:
             return _BLANK
         if lane.role is Role.GONE or each.word == TO_COME:  # when a later step begins is unknown
             return _BLANK
@@ -294,12 +295,14 @@ class Drawing:
             return UNKNOWN
         if lane.role is Role.ADDING and lane.share is not None and lane.left_s is not None:
             passed = (at_s - self.subject.end_s) / max(lane.left_s.middle, 0.001)
-            percent = int(100 * min(1.0, lane.share + (1.0 - lane.share) * passed))
-            return (mark_cell(percent) if passed < 1.0 else SIGNS[Mark.IN_SYNC])._replace(
-                role="dim"
-            )
-        sign = SIGNS[Mark.LEADER if lane.role is Role.LEADER else Mark.IN_SYNC]
-        return sign._replace(role="dim")
+            if passed < 1.0:
+                percent = int(100 * (lane.share + (1.0 - lane.share) * passed))
+                return mark_cell(percent)._replace(role="dim")
+        timeline = self.subject.timeline
+        leads = lane.role is Role.LEADER
+        if then and timeline.state.leader in leaving:
+            leads = each.broker == next(iter(timeline.target), None)
+        return SIGNS[Mark.LEADER if leads else Mark.IN_SYNC]._replace(role="dim")
 
     def _crossed(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return the cells of a lane with the boundaries across it."""
@@ -381,7 +384,7 @@ class Drawing:
             return None
         now = figures.as_copying(rate)
         if self._bound is not None:
-            now = f"{rate_of(rate, self._bound)} throttle"
+            now = f"{rate_of(rate, self._bound)} per broker"
         top = max(highest(values), self._bound or 0.0)
         return Curve("copied", values, top, figures.as_copying, now, measured_from=first)
 

@@ -281,7 +281,7 @@ _CANCELLED = tuple(
     (Piece(CANCEL_SIGNS[kind].glyph, "next-leader"), words)
     for kind, words in ((CancelKind.STOP, "stopped"), (CancelKind.ROLLBACK, "rolled back"))
 )
-_AWAY = (Piece(SIGNS[Mark.OUT_OF_SYNC].glyph, SIGNS[Mark.OUT_OF_SYNC].role), "out of ISR")
+_AWAY = (Piece(SIGNS[Mark.OUT_OF_SYNC].glyph, "dim"), "out of ISR")  # red where a hand helps
 _SIGNS = (
     (Piece("*", "leader", bold=True), "leader"),
     (Piece("+", "moving"), "adding"),

@@ -365,7 +365,7 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if throttle.bounded or not left:
         yield from _rates(throttle, left=left)
     for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
-        if into.flow.in_s is None or not (throttle.bounded or into.flow.in_s):
+        if into.flow.in_s is None or not throttle.bounded:
             continue
         rank = _Rank.GAUGE if throttle.bounded and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"into b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
@@ -416,7 +416,9 @@ def _objective(objective: Objective, held: RateHeld | None) -> HeaderPart:
 
 def _gauge(into: BrokerInflow) -> list[Piece]:
     flow = into.flow
-    return rate_gauge(flow.in_s, into.throttle, flow.highest_in_s, broken=flow.breaks_throttle)
+    if into.throttle is None:
+        return [Piece(figures.as_rate(flow.in_s))]
+    return rate_gauge(flow.in_s, into.throttle, broken=flow.breaks_throttle)
 
 
 def _limit_word(option: str, value: str) -> str:
