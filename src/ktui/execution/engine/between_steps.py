@@ -138,7 +138,8 @@ class BetweenSteps:
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
+        echo = {*state.replicas} == {*track.replicas, *(track.sent or ())}
+        if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen, echo=echo):
             return []
         if self._options.on_foreign_change is OnForeignChange.SKIP:
             reason = unexpected_replicas_text(state.replicas, track.replicas)

@@ -282,7 +282,10 @@ class StepsInFlight:
             case StepOutcome.AS_BEFORE if not self._arrived(track, step):
                 return self._nothing_came(track, step, situation, observed)
             case _ if not self._memory.doubts.confirmed(
-                track.tp, (how, state.replicas), observed.seen
+                track.tp,
+                (how, state.replicas),
+                observed.seen,
+                echo={*state.replicas} == {*step.begun.before, *step.begun.replicas},
             ):
                 return []
             case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # perhaps by somebody else

@@ -38,6 +38,12 @@ from ktui.progress.timeline import Progress
 
 _FRESH_POLLS = 2
 _POLLS, _SECONDS = 3, 2.0  # how long a surprise has to last where metadata may be old
+_AS_SENT_S = 60.0
+"""How long the list of a request of ours that is not listed any more has to last, to be no echo.
+
+While an alter is under way, metadata lists the replicas before it with those asked for. A broker
+that lags behind the controller shows that after the alter was cancelled, too.
+"""
 
 
 class Debounce:
@@ -46,15 +52,20 @@ class Debounce:
     def __init__(self) -> None:
         self._since: dict[TopicPartition, tuple[object, float, int]] = {}
 
-    def confirmed(self, tp: TopicPartition, what: object, seen: Observation) -> bool:
-        """Record a surprise; return whether it is certain, `what` being the same each time."""
+    def confirmed(
+        self, tp: TopicPartition, what: object, seen: Observation, *, echo: bool = False
+    ) -> bool:
+        """Record a surprise; return whether it is certain, `what` being the same each time.
+
+        It takes longer where it may be an `echo`: what an alter of ours looks like under way.
+        """
         before = self._since.get(tp)
         same = before is not None and before[0] == what
         since, polls = (before[1], before[2] + 1) if before and same else (seen.monotonic_s, 1)
         self._since[tp] = (what, since, polls)
         if seen.fresh:
             return polls >= _FRESH_POLLS
-        return polls >= _POLLS and seen.monotonic_s - since >= _SECONDS
+        return polls >= _POLLS and seen.monotonic_s - since >= (_AS_SENT_S if echo else _SECONDS)
 
     def clear(self, tp: TopicPartition) -> None:
         self._since.pop(tp, None)

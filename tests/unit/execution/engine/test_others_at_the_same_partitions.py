@@ -143,6 +143,18 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
     assert story.at_target("orders-0", "orders-1")
 
 
+def test_replicas_of_a_step_in_metadata_that_is_far_behind_are_no_change_by_someone_else(
+    tmp_path: Path,
+) -> None:
+    limits, late = Limits(replicas=1, shape=Shape.KIP_435), {"metadata_lag_s": 8.0}
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 5, 3))}, limits, late)
+    story.schedule(0.0, layout.Deny("describe_quorum"))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0")
+
+
 def test_late_metadata_does_not_make_a_cancelled_step_look_complete(tmp_path: Path) -> None:
     late = {"metadata_lag_s": 1.4, "version": "4.2"}
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
