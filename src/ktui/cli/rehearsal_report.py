@@ -102,6 +102,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
         _head(report),
         _figures(report.twins),
         _brokers(report.twins),
+        _limits(report.usual),
         _stalls(report.twins),
         iter([_IF_STOPPED, table_of(_STOPS, report.usual.stops)] if report.usual.stops else []),
         *(_fault(each) for each in report.usual.faults),
@@ -125,15 +126,20 @@ def _head(report: Report) -> Iterator[str]:
     )
     settings = report.usual.settings
     yield f"Limits: {limits_text(settings.limits)}"
-    for option, limit in NUMBERS.items():
-        if is_limited(settings.limits, option):
-            yield f"  {limit.letter}: {limit.meaning}{_here(option, report.usual)}"
-    for word in (settings.limits.shape, settings.limits.mode, settings.limits.order):
-        yield f"  {word}: {MEANINGS[word]}"
     yield f"Throttle: {parse_throttle_rates(settings.throttle).words}"
     if settings.schedule != NO_SCHEDULE:
         yield f"Steps begin: {schedule_text(settings.schedule)}"
     yield from (f"Changed {change}" for change in settings.changes)
+
+
+def _limits(usual: Summary) -> Iterator[str]:
+    limits = usual.settings.limits
+    yield "What the limits mean:"
+    for option, limit in NUMBERS.items():
+        if is_limited(limits, option):
+            yield f"  {limit.letter}: {limit.meaning}{_here(option, usual)}"
+    for word in (limits.shape, limits.mode, limits.order):
+        yield f"  {word}: {MEANINGS[word]}"
 
 
 def _here(option: str, usual: Summary) -> str:
