@@ -168,8 +168,10 @@ def test_the_report_says_that_it_is_simulated_and_ends_with_the_verdict_and_the_
     verdict, start = done.stdout.rstrip().split("\n\n")[-2:]
     assert lines[0] == "plan.json on simulated twins, twin.yaml. Nothing was sent."
     assert lines[2].startswith("Limits: R 1, ")
-    assert lines[3] == "  R: replicas of one partition added at once"
-    assert "Throttle: none" in lines
+    assert lines[3] == "Throttle: none"
+    meanings = lines[lines.index("What the limits mean:") + 1 :]
+    assert meanings[0] == "  R: replicas of one partition added at once"
+    assert "  gentle: add all new replicas, then remove the old ones together" in meanings
     killed = next(line for line in lines if line.startswith("kill 3 at 50%: after "))
     assert killed.endswith(". In the 1m 30s that followed:")
     assert [line.split(": ")[0] for line in verdict.splitlines()] == [
