@@ -466,7 +466,7 @@ def test_the_signs_of_what_is_wrong_are_explained_before_the_usual_ones() -> Non
     well, away = (plain(rule_pieces(ViewState(out_of_sync=x), 110)) for x in (False, True))
     assert "out of ISR" not in well
     assert away.index("░ out of ISR") < away.index("* leader")
-    assert "↩ rolled back" in plain(rule_pieces(ViewState(cancels=True), 110))
+    assert "↩ rollback asked" in plain(rule_pieces(ViewState(cancels=True), 110))
 
 
 def test_a_choice_that_the_rows_do_not_follow_yet_is_named_at_once() -> None:

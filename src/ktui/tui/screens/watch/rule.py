@@ -279,15 +279,19 @@ class ViewLine(Widget):
 
 _CANCELLED = tuple(
     (Piece(CANCEL_SIGNS[kind].glyph, "next-leader"), words)
-    for kind, words in ((CancelKind.STOP, "stopped"), (CancelKind.ROLLBACK, "rolled back"))
+    for kind, words in ((CancelKind.STOP, "stopped"), (CancelKind.ROLLBACK, "rollback asked"))
 )
 _AWAY = (Piece(SIGNS[Mark.OUT_OF_SYNC].glyph, "dim"), "out of ISR")  # red where a hand helps
-_SIGNS = (
+_OF_REPLICAS = (
     (Piece("*", "leader", bold=True), "leader"),
     (Piece("+", "moving"), "adding"),
     (Piece("-", "retiring"), "to leave"),
+)
+_OF_STEPS = (
     (Piece(BATCH_BEGUN.glyph, BATCH_BEGUN.role), "batch"),
     (Piece(DROPPED.glyph, DROPPED.role), "dropped"),
+)
+_OF_LEADERS = (
     (Piece(SIGNS[Mark.LEADER_MOVED].glyph, "leader"), "new leader"),
     (Piece(">", "next-leader"), "next leader"),
 )
@@ -305,7 +309,10 @@ def rule_pieces(state: ViewState, width: int) -> list[Piece]:
         trouble = [Piece(" "), *trouble, Piece(" ─", "rule")]
     signs: list[Piece] = []
     first = (*(_CANCELLED if state.cancels else ()), *([_AWAY] if state.out_of_sync else []))
-    for sign, words in () if trouble else dict.fromkeys((*first, *_SIGNS, *_CANCELLED)):
+    # Whose leaders move is the question where something is wrong; a step is plain from its place.
+    then = (*_OF_LEADERS, *_OF_STEPS) if first else (*_OF_STEPS, *_OF_LEADERS)
+    meanings = dict.fromkeys((*first, *_OF_REPLICAS, *then, *_CANCELLED))
+    for sign, words in () if trouble else meanings:
         meant = [Piece(" "), sign, Piece(f" {words} ", "dim")]
         if pieces_width([*left, *signs, *meant]) + _LEAST_RULE <= width:
             signs += meant
