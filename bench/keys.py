@@ -60,7 +60,7 @@ async def _list(rows: int, polls: list[Observation], size: tuple[int, int]) -> N
 
 
 async def _cursor_keys(app: Cockpit, pilot: Pilot[None]) -> tuple[Figures, Figures]:
-    """Return the CPU time to the frame with the cursor, and to that with its panel beside it.
+    """Return the CPU time to the frame with the cursor, and to that with its panel.
 
     The bench waits for nothing else in between: what it does itself would count.
     """

@@ -267,10 +267,10 @@ def unneeded_throttles(
     back with an empty disk copies under it as one that is being added does. A rate may also come
     from a broker's file, or apply to every broker.
     """
-    if not set_throttles(observation):
-        return set()
     lists = lists_of(observation.topic_configs)
     listed = {topic.name for (topic, _), entries in lists.items() if entries}
+    if not listed and all(rate is None for _, rate in _rates_of(observation)):
+        return set()
     known = observation.topic_configs.keys() - listed
     census = observation.census
     unseen = set() if census is None else {*census.unhealthy} - observation.partitions.keys()

@@ -302,12 +302,8 @@ class Poll:
         return self.observation.topic_configs.get(tp.topic)
 
     def shares_anew(self, state: PartitionState, broker: int) -> bool:
-        now, before, onto, off = (
-            self._copies,
-            self._copies_before,
-            (True, broker),
-            (False, state.leader),
-        )
+        now, before = self._copies, self._copies_before
+        onto, off = (True, broker), (False, state.leader)
         return now[onto] != before[onto] or now[off] != before[off]
 
     @cached_property

@@ -254,7 +254,7 @@ async def test_a_replica_that_only_waits_is_shown_without_an_alarm() -> None:
         text = await view.show(progress(timeline(phase=Phase.MOVING, lanes=lanes)))
         assert "moving 12%" in text.splitlines()[1]
         assert "· the copy onto broker 4 has waited for 12 s: throttled: waits for its turn" in text
-        assert colour_of(view.app, "broker 4 waits") not in (
+        assert colour_of(view.app, "broker 4 has waited") not in (
             role_style(view.app.theme_variables, role).color
             for role in ("stalled", "falling-behind")
         )

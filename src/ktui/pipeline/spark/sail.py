@@ -107,7 +107,7 @@ def sail() -> Iterator[SparkSession]:
 
 @contextmanager
 def _environment(folder: Path) -> Iterator[None]:
-    """Give Sail a folder for rows that are used again, and keep its log off the screen."""
+    """Set the folder in which Sail caches rows, and keep its log off the screen."""
     before = {name: os.environ.get(name) for name in (_STAGED, _LOG)}
     os.environ[_STAGED] = folder.as_uri()
     os.environ.setdefault(_LOG, "off")

@@ -96,7 +96,8 @@ class StatusHeader(DrawnLines):
         status = self._status
         if status is None:
             return []
-        keys = key_names(self.screen)
+        two = self.has_class("-two-lines")
+        keys = key_names(self.screen) if two or status.cancel_gate else {}
         first = content(
             line(
                 [
@@ -107,7 +108,7 @@ class StatusHeader(DrawnLines):
                 width,
             )
         )
-        if not self.has_class("-two-lines"):
+        if not two:
             return [first]
         second = _second(status, width, keys, with_sums=self._with_sums)
         return Content("\n").join([first, content(second)]).split()

@@ -17,7 +17,7 @@ from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw.cells import STAGE_CELLS, Cell
 from ktui.tui.run_view.rows import stage_of, stage_of_copy
 from ktui.tui.screens.watch.row_model import differences
-from ktui.tui.screens.watch.words import RowContext
+from ktui.tui.screens.watch.words import RowContext, never_begun
 
 
 class MapState(enum.IntEnum):
@@ -121,7 +121,7 @@ def map_state(timeline: Timeline, context: RowContext) -> MapState:
 
 
 def _in_run(track: Track, timeline: Timeline) -> MapState:
-    if track.state is State.STOPPED and not track.begun:
+    if never_begun(track):
         return MapState.NOT_STARTED
     return _OF_STATE.get(track.state) or _OF_STAGE[stage_of(track, timeline)]
 

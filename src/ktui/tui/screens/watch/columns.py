@@ -37,7 +37,7 @@ from ktui.tui.draw.cells import (
 )
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.state import reason, state_cell, urgency
-from ktui.tui.screens.watch.words import RowContext
+from ktui.tui.screens.watch.words import RowContext, never_begun
 
 CURSOR_WIDTH = 2  # cells before the first column: the sign of the cursor and that of a mark
 _WIDE = 99
@@ -440,9 +440,9 @@ def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Pi
         over_at = track.since if track.state.ended else None
         if over_at is None:
             return None
-        whole = f"cancelled {_at(over_at, room)}"
-        unbegun = track.state is State.STOPPED and not track.begun
-        return Piece(whole if unbegun and len(whole) <= room else _at(over_at, room), "dim")
+        over = _at(over_at, room)
+        whole = f"cancelled {over}" if never_begun(track) else over
+        return Piece(whole if len(whole) <= room else over, "dim")
     if timeline.ended_at is None:
         return None
     took = (timeline.ended_at - timeline.began_at).total_seconds()

@@ -347,7 +347,7 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         then = "" if next_words == words else f" ({next_words} next)"
         yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
-    if status.steps_in_flight != status.stages.get(Stage.COPYING, 0):  # else it is said above
+    if status.steps_in_flight not in (0, status.stages.get(Stage.COPYING)):  # else said above
         yield part(f"{status.steps_in_flight:,} in flight", "dim", rank=_Rank.IN_FLIGHT)
     if status.traffic.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.traffic.bytes_s)
@@ -367,7 +367,7 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     for place, into in enumerate(traffic.into[:_MOST_GAUGES]):
         if into.flow.in_s is None or not throttle.bounded:
             continue
-        rank = _Rank.GAUGE if throttle.bounded and not place else _Rank.MORE_GAUGES + place
+        rank = _Rank.MORE_GAUGES + place if place else _Rank.GAUGE
         yield HeaderPart((Piece(f"into b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
     if throttle.rates.objective is not None:
         yield _objective(throttle.rates.objective, throttle.held)

@@ -106,6 +106,11 @@ def as_reported_by_run(stall: Stall, stalled_s: float | None) -> Stall:
     return msgspec.structs.replace(stall, kind=StallKind.STALLED, since_s=since_s)
 
 
+def never_begun(track: Track) -> bool:
+    """Whether a partition was stopped before its first step."""
+    return track.state is State.STOPPED and not track.begun
+
+
 def run_state(
     track: Track, rows: RunRows, timeline: Timeline, now_s: float, stalled_s: float | None
 ) -> Piece:
@@ -122,7 +127,7 @@ def run_state(
         return _copying(track, rows, timeline, now_s)
     if track.state is State.ROLLING_BACK and track.step is None:
         return Piece("to roll back", "next-leader")
-    if track.state is State.STOPPED and not track.begun:
+    if never_begun(track):
         return Piece("not started", "dim")
     return state_piece(track.state)
 
