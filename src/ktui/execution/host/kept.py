@@ -15,6 +15,7 @@ from ktui.durable import write_whole
 from ktui.execution import RunProblem
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.host.told_rates import ToldRates
 from ktui.execution.journal.journal import RunFollower
 from ktui.execution.journal.tables import format_time
 from ktui.execution.run.events import (
@@ -42,16 +43,16 @@ class RunRecording:
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder = recorder
-        self._name = name
+        self.name = name
         self._run_id = ""
 
     def take(self, entries: Iterable[JournalEntry]) -> None:
         """From the first entries on: their time tells runs of one name apart."""
         for entry in entries:
             if isinstance(entry.event, Started):
-                self._run_id = f"{self._name}@{format_time(entry.at)}"
+                self._run_id = f"{self.name}@{format_time(entry.at)}"
             self._recorder.run_event(
-                self._name, self._run_id, entry.seq, entry.at, encode(entry.event)
+                self.name, self._run_id, entry.seq, entry.at, encode(entry.event)
             )
 
     def state(self) -> Recording:
@@ -66,6 +67,7 @@ class LiveRunsRecording:
         self._recorder, self._state = recorder, state
         self._cluster_id = ""
         self._followed: dict[str, tuple[RunFollower, RunRecording]] = {}
+        self._rates = ToldRates()
         self.problem: str | None = None  # why events of runs were not readable in the last poll
         self.changed: frozenset[ConfigResource] = frozenset()
         """The settings that runs have changed, or found changed, since the last but one poll."""
@@ -78,17 +80,16 @@ class LiveRunsRecording:
     def record(self, observation: Observation) -> None:
         """Record a poll, and the new events of runs: before it those that it may show already.
 
-        Each session has all events of its cluster's runs, and of no others. This never raises
-        because of a run.
+        Each session has all events of its cluster's runs, and of no others. A poll has the rates
+        that these tell, which the settings read may be too old for. This never raises because of a
+        run.
         """
         session = self._recorder.path
         new = [] if session is None else self._read()
-        for recording, entries in new:
-            recording.take(entry for entry in entries if entry.at <= observation.at)
-        self._recorder.poll(observation)
+        self._take(new, lambda entry: entry.at <= observation.at)
+        self._recorder.poll(self._rates.on(observation))
         if self._recorder.path == session:
-            for recording, entries in new:
-                recording.take(entry for entry in entries if entry.at > observation.at)
+            self._take(new, lambda entry: entry.at > observation.at)
             return
         self._forget_all()
         self._cluster_id = observation.cluster_id
@@ -100,8 +101,17 @@ class LiveRunsRecording:
         self._forget_all()
 
     def _take_all(self) -> None:
-        for recording, entries in self._read():
-            recording.take(entries)
+        self._take(self._read(), lambda _: True)
+
+    def _take(
+        self,
+        read: Iterable[tuple[RunRecording, list[JournalEntry]]],
+        chosen: Callable[[JournalEntry], bool],
+    ) -> None:
+        for recording, entries in read:
+            of_time = [*filter(chosen, entries)]
+            recording.take(of_time)
+            self._rates.take(recording.name, of_time)
 
     def _forget_all(self) -> None:
         for name in list(self._followed):

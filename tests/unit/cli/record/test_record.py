@@ -21,7 +21,7 @@ from ktui.execution.host.kept import LiveRunsRecording
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Configured, EngineLeft
+from ktui.execution.run.events import Configure, Configured, EngineLeft
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.recording.segments import AnyLine, End, LostPollLine, PollLine, RunLine
@@ -250,7 +250,7 @@ async def test_each_session_of_a_recording_has_the_whole_story_of_a_run(tmp_path
 async def test_a_throttle_that_a_run_had_for_seconds_is_recorded_while_it_was_there(
     tmp_path: Path,
 ) -> None:
-    """Settings are read every 30 s, and again two polls after a run's event of a change."""
+    """Settings are read every 30 s, and again two polls after a run's event: too late for these."""
     cluster = a_cluster(moving=["orders-0"], messages=60_000)
     recorded_cluster = RecordedCluster(tmp_path, cluster)
     change = throttle("follower", 4, 4_000_000)
@@ -264,8 +264,9 @@ async def test_a_throttle_that_a_run_had_for_seconds_is_recorded_while_it_was_th
     configured = Configured(resource=at_rate.resource, verdict=Verdict.ACCEPTED)
 
     def tell(recorded: RecordedJson) -> None:
-        if recorded.looks in (6, 13):  # the polls of the seconds 5 and 12
-            journal.append([configured])
+        # after the polls of the seconds 5 and 12
+        if written := {6: at_rate, 13: no_rate}.get(recorded.looks):
+            journal.append([Configure(changes=(written,)), configured])
 
     recorded_cluster.tell = tell  # type: ignore[method-assign]  # a test's own
     with own_run(run), journal:
@@ -275,7 +276,36 @@ async def test_a_throttle_that_a_run_had_for_seconds_is_recorded_while_it_was_th
         round(seen.monotonic_s)
         for seen in seen_in(recorded_cluster.folder)
         if seen.broker_configs[4].follower_throttle_rate is not None
-    ] == list(range(7, 14))
+    ] == list(range(6, 13))
+
+
+async def test_what_others_set_and_what_came_of_a_lost_answer_is_recorded_as_read(
+    tmp_path: Path,
+) -> None:
+    cluster = a_cluster(moving=["orders-0"], messages=200_000)
+    recorded_cluster = RecordedCluster(tmp_path, cluster)
+    theirs, (ours,) = throttle("follower", 4, 7_000_000), throttle("follower", 4, 4_000_000).changes
+    cluster.schedule(ScheduledEvent(40.0, theirs))
+    run = recorded_cluster.state.create_run("drain")
+    journal = Journal.create(run.journal, cluster.clock)
+    journal.append([started(1, cluster.spec.name), planned(1)])
+    lost = Configured(resource=ours.resource, verdict=Verdict.UNKNOWN)
+
+    def tell(recorded: RecordedJson) -> None:
+        if recorded.looks == 6:
+            journal.append([Configure(changes=(ours,)), lost])
+
+    recorded_cluster.tell = tell  # type: ignore[method-assign]  # a test's own
+    with own_run(run), journal:
+        await recorded_cluster.record(seconds=80.0)
+
+    rates = [
+        seen.broker_configs[4].follower_throttle_rate for seen in seen_in(recorded_cluster.folder)
+    ]
+    assert [rate for n, rate in enumerate(rates) if n == 0 or rate != rates[n - 1]] == [
+        None,
+        7_000_000,
+    ]
 
 
 @pytest.mark.parametrize(
