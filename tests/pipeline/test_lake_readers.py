@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -22,14 +21,13 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.manifest import Manifest
-from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES, STATES
+from ktui.pipeline.lake.tables import MOVES, POLLS, RUNS, SAMPLES, STATES
 from ktui.pipeline.report.lake import ArrowLake
 from support.cli.call_ktui import call_ktui
-from support.pipeline.lake_rows import into_lake, looks, record
+from support.pipeline.lake_rows import into_lake, lines_in, looks, record
 from support.simulated.observations import START
 
 _TIMES = "spark.sql.parquet.outputTimestampType"
-_BLOCKS = re.compile(r"```python\n# (\w+)(.*?)```", re.DOTALL)
 WITH_ROWS = (MOVES, POLLS, SAMPLES, STATES)
 
 
@@ -79,8 +77,7 @@ def closed() -> Iterator[None]:
 
 def lines_for(program: str, readme: Path) -> str:
     """Return the lines for a program that a README has."""
-    found: dict[str, str] = dict(_BLOCKS.findall(readme.read_text(encoding="utf-8")))
-    return found[program].partition("\n")[2]
+    return lines_in(readme.read_text(encoding="utf-8"))[program]
 
 
 ROWS: dict[str, Callable[[Any], list[dict[str, Any]]]] = {
@@ -109,6 +106,19 @@ def test_by_the_lines_of_a_readme_a_table_has_the_rows_that_ktui_finds(
         assert sorted(read) == sorted(
             (row["cluster_id"], row["ms"]) for row in asked(grown.lake, query)
         )
+
+
+@pytest.mark.usefixtures("closed")
+@pytest.mark.parametrize("program", ROWS)
+def test_by_the_lines_of_a_readme_a_table_without_rows_is_empty_with_all_its_columns(
+    grown: GrownLake, spark: SparkSession, program: str
+) -> None:
+    names: dict[str, Any] = {"spark": spark}
+
+    exec(lines_for(program, grown.lake / "runs" / "README.md"), names)  # noqa: S102 - what the README promises
+
+    assert ROWS[program](names["runs"]) == []
+    assert {*RUNS.schema.names} - {*names["runs"].columns} == set()
 
 
 def test_the_readme_of_the_lake_leads_to_every_table(grown: GrownLake) -> None:

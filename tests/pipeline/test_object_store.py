@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,22 @@ def version(store: ObjectStore) -> int:
     return manifests.decode(store.get(_MANIFEST)).version
 
 
+def stepped(step: str, store: ObjectStore, *more: str) -> dict[str, Any]:
+    """Take steps in a process that reaches the store, and return what they print."""
+    code = f"from support.pipeline.object_store_steps import {step}; {step}()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(store.settings), *more],
+        env={**os.environ, **store.names_for_delta, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
 @pytest.mark.soak
 def test_the_store_refuses_to_replace_what_has_changed_and_lists_1_000_segments_at_a_time(
     store: ObjectStore,
@@ -86,24 +103,34 @@ def test_the_store_refuses_to_replace_what_has_changed_and_lists_1_000_segments_
         store.put(f"many/one/session-{number}/000000.jsonl.gz", b"segment")
     store.put("many/lake/_staging/000000.jsonl.gz", b"of a lake")
     places = (f"{store.uri}/files", f"{store.uri}/many")
-    code = "from support.pipeline.object_store_steps import main; main()"
 
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(store.settings), *places],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    found = stepped("main", store, *places)
 
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
     assert found["replaced"] == [True, False, True, False]
     assert found["repeated"]
     assert found["kept"] == "third"
     assert found["found"] == 1_100
     assert found["requests"] <= 8
+
+
+@pytest.mark.soak
+def test_by_the_lines_of_its_readmes_every_program_reads_a_lake_in_the_store(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    records(wild_tapes(range(1)), tmp_path / "recorded", store)
+    completes(store, tmp_path / "state")
+    tables = manifests.decode(store.get(_MANIFEST)).tables
+    rows = {
+        name: sum(part.rows for part in tables.get(name, {}).values())
+        for name in ("moves", "samples", "what_if")
+    }
+    readmes = {name: store.get(f"{_LAKE}/{name}/README.md").decode() for name in rows}
+
+    found = stepped("read_by_readmes", store, json.dumps(readmes))
+
+    assert rows["samples"] > rows["moves"] > rows["what_if"] == 0
+    programs = ("pandas", "Polars", "DuckDB", "Spark")
+    assert found == {name: dict.fromkeys(programs, count) for name, count in rows.items()}
 
 
 @pytest.mark.soak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -210,6 +211,14 @@ def _some(keys: list[str], others: list[str]) -> str:
 
 
 MOVING = tuple(TopicPartition("orders", number) for number in range(3))
+
+
+_BLOCKS = re.compile(r"```python\n# (\w+)[^\n]*\n(.*?)```", re.DOTALL)
+
+
+def lines_in(readme: str) -> dict[str, str]:
+    """Return the lines that a README has for each program."""
+    return dict(_BLOCKS.findall(readme))
 
 
 def looks(count: int, *, from_s: float = 0.0, **more: Any) -> Iterator[Observation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.lake.files import HadoopFiles
 from ktui.pipeline.spark.session import start
+from support.pipeline.lake_rows import lines_in
 from support.pipeline.sparks import SMALL
 
 _REQUESTS = ("action_http_head_request", "object_list_request", "action_http_get_request")
@@ -59,3 +61,25 @@ def main() -> None:
     sys.stdout.write(f"{json.dumps(results)}\n")
     sys.stdout.flush()
     spark.stop()
+
+
+def read_by_readmes() -> None:
+    """Run the lines of READMEs; print the rows that each program found in each table, as JSON.
+
+    The arguments are settings, and the READMEs by table, both as JSON.
+    """
+    settings, readmes = (json.loads(each) for each in sys.argv[1:])
+    names: dict[str, Any] = {"spark": start("local[1]", more={**SMALL, **settings})}
+    count: dict[str, Callable[[Any], int]] = {
+        "pandas": len,
+        "Polars": len,
+        "DuckDB": lambda rows: rows.to_arrow_table().num_rows,
+        "Spark": lambda rows: rows.count(),
+    }
+    found: dict[str, dict[str, int]] = {}
+    for table, readme in readmes.items():
+        for program, lines in lines_in(readme).items():
+            exec(lines, names)  # noqa: S102 - what the README promises
+            found.setdefault(table, {})[program] = count[program](names[table])
+    sys.stdout.write(f"{json.dumps(found)}\n")
+    sys.stdout.flush()

@@ -132,6 +132,17 @@ class ObjectStore:
         submitted = small_settings()["PYSPARK_SUBMIT_ARGS"]
         return {**os.environ, "PYSPARK_SUBMIT_ARGS": f"{words} {submitted}"}
 
+    @property
+    def names_for_delta(self) -> dict[str, str]:
+        """The environment in which readers of Delta Lake reach the bucket."""
+        return {
+            "AWS_ENDPOINT_URL": self._endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "tests",
+            "AWS_SECRET_ACCESS_KEY": "tests",
+        }
+
     def put(self, name: str, content: bytes) -> None:
         """Write an object."""
         self._ask("PUT", name, content)

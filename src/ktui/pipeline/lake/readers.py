@@ -191,25 +191,48 @@ import polars
 {name} = polars.read_delta({place})
 ```
 
-```python
-# DuckDB; in its shell: duckdb -init {folder}/{views.NAME}
-from pathlib import Path
-
-import duckdb
-
-duckdb.execute(Path({f"{folder}/{views.NAME}"!r}).read_text())
-{name} = duckdb.sql("FROM {name}")
-```
-
+{_duckdb_lines(folder, name)}
 ```python
 # Spark, without any jar; with those of Delta Lake: spark.read.format("delta").load({place})
 import json
 
+from pyspark.sql.types import StructType
+
 lake = {lake}
 manifest = json.loads(spark.read.text(f"{{lake}}/{manifests.NAME}", wholetext=True).head()[0])
-parts = manifest["tables"]["{name}"].values()
+parts = manifest["tables"].get("{name}", {{}}).values()
 files = [f"{{lake}}/{{file['path']}}" for part in parts for file in part["files"]]
-{name} = spark.read.option("basePath", f"{{lake}}/{name}").parquet(*files)
+log = spark.read.text(f"{{lake}}/{name}/{_LOG}/*.json")
+found = log.selectExpr("get_json_object(value, '$.metaData.schemaString') AS it").dropna().head()
+reader = spark.read.schema(StructType.fromJson(json.loads(found.it)))
+{name} = reader.option("basePath", f"{{lake}}/{name}").parquet(*files)
+```
+"""
+
+
+def _duckdb_lines(folder: str, name: str) -> str:
+    if "://" not in folder:
+        file = f"{folder}/{views.NAME}"
+        return f"""\
+```python
+# DuckDB; in its shell: duckdb -init {file}
+from pathlib import Path
+
+import duckdb
+
+duckdb.execute(Path({file!r}).read_text())
+{name} = duckdb.sql("FROM {name}")
+```
+"""
+    # for reading URIs by itself, DuckDB has an extension for each kind, which it has to download
+    return f"""\
+```python
+# DuckDB (pip install duckdb deltalake pyarrow)
+import duckdb
+from deltalake import DeltaTable
+
+rows = DeltaTable({f"{folder}/{name}"!r}).to_pyarrow_dataset()
+{name} = duckdb.sql("FROM rows")
 ```
 """
 
