@@ -22,7 +22,8 @@ class ManualPages(BuildHookInterface):  # type: ignore[misc] # hatchling is only
         self._folder = tempfile.TemporaryDirectory()
         subprocess.run(  # noqa: S603 - a script of this tree
             [sys.executable, root / "scripts" / "man_pages.py", self._folder.name],
-            env={**os.environ, "PYTHONPATH": str(root / "src")},
+            # and all that was installed for the build, which pip keeps in a folder of its own
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(root / "src"), *sys.path))},
             check=True,
         )
         build_data["shared_data"][self._folder.name] = "share/man/man1"

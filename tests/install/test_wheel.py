@@ -81,7 +81,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if uv := shutil.which("uv"):
         output_of(uv, "build", "--wheel", "--out-dir", folder, ROOT)
     else:
-        output_of(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, ROOT)
+        empty = tmp_path_factory.mktemp("empty")  # as a user's may be
+        output_of(sys.executable, "-m", "venv", "--without-pip", empty)
+        pip = (sys.executable, "-m", "pip", "--python", empty / "bin" / "python")
+        output_of(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT)
     (made,) = folder.glob("*.whl")
     return made
 
