@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ktui.execution.run.events import AnyRunEvent, decode
@@ -254,12 +255,10 @@ def down_at_times(polls: DataFrame, runs: DataFrame) -> DataFrame:
 
 def _driven(rates: DataFrame) -> DataFrame:
     rates = require_columns(rates, RATES).where("in_flight_ms > 0")
-    row = F.struct("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
+    names = ("entry", "in_flight_ms", "bytes_s", "brokers", "chosen_by")
+    row = F.struct(*names)
     if on_sail(rates):  # of a union of versions it has two types for what is within the array
-        row = row.cast(
-            "struct<entry: bigint, in_flight_ms: bigint, bytes_s: bigint, "
-            "brokers: array<struct<broker: int, bytes_s: bigint>>, chosen_by: string>"
-        )
+        row = row.cast(T.StructType([RATES.schema[name] for name in names]).simpleString())
     of_run = rates.groupBy("cluster_id", "run_id").agg(
         F.sort_array(F.collect_list(row)).alias("rates")
     )

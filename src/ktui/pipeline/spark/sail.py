@@ -86,7 +86,6 @@ def _fix() -> str:
 @contextmanager
 def sail() -> Iterator[SparkSession]:
     """Within the block, run Sail in this process, on a port of 127.0.0.1; yields its session."""
-    check_sail()
     from pysail.spark import SparkConnectServer  # noqa: PLC0415 - an extra of its own
 
     with TemporaryDirectory(prefix="ktui-sail-") as folder, _environment(Path(folder)):

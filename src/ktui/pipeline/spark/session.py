@@ -117,7 +117,6 @@ def _class_archive_quoted(option: str) -> str:
 
 
 NEEDED_JAVA = 17
-LOCAL = "local[*]"
 
 
 def _quarter_of_memory_gib() -> int:
@@ -167,7 +166,7 @@ _LAST_LINES = 8  # the lines of Spark's log that are quoted when Spark does not 
 
 
 def start(
-    master: str | None = LOCAL,
+    master: str | None,
     *,
     log: Path | None = None,
     small: bool = False,
