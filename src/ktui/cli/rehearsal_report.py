@@ -116,7 +116,7 @@ def rehearsal_text(report: Report, *, colours: bool = True) -> str:
 
 def _head(report: Report) -> Iterator[str]:
     rates = report.twin.rates
-    span = f" ({as_rate(rates.low)} to {as_rate(rates.high)})"
+    span = f" (slow {as_rate(rates.low)}, fast {as_rate(rates.high)})"
     middle = as_rate(rates.middle)
     twins = "a simulated twin" if len(report.twins) == 1 else "simulated twins"
     yield f"{report.plan} on {twins}, {report.twin.name}. Nothing was sent."
@@ -176,7 +176,7 @@ def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
         return lambda row: row[1](summary)
 
     columns = [figures(twin.pace.upper(), cell_of(twin.summary)) for twin in twins]
-    yield table_of((column("", lambda row: row[0]), *columns), rows)
+    yield table_of((column("TWIN", lambda row: row[0]), *columns), rows)
     paces: dict[str, list[str]] = {}  # of the twins of which the same is true
     for twin in twins:
         for why in twin.summary.why:
@@ -201,7 +201,7 @@ def _brokers(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
             use.disk,
             max(before.extra_replicas, use.extra_replicas),
         )
-    yield "What each broker would see at worst:"
+    yield "What each broker would see at worst, on any twin:"
     yield table_of(_OF_BROKERS, [use for _, use in sorted(worst.items())])
 
 

@@ -318,7 +318,7 @@ async def test_a_ready_partition_shows_how_many_others_it_is_cut_with() -> None:
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
     async with watching_run(cluster, plan, limits) as watch:
         await watch.pass_until("ready")
-        assert "drop waits for 1 more" in watch.line("a-0")
+        assert "drop waits: 1 of 2 ready" in watch.line("a-0")
         await watch.press("slash")
         await watch.type("a-0")
         await watch.press_and_see("enter", "enter")

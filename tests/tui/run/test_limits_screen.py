@@ -408,7 +408,7 @@ async def test_what_is_ready_for_its_cut_is_counted_as_ready_and_nowhere_as_done
 async def test_a_cut_waits_for_no_more_partitions_than_the_plan_has() -> None:
     limits = Limits(replicas=3, replica_movements=6)
     async with watching_moves(*COUNTS_NAMES, limits=limits, size=LARGE) as watch:
-        await watch.pass_until("drop waits for 1 more")
+        await watch.pass_until("drop waits: 2 of 3 ready")
 
 
 async def test_copies_onto_a_broker_that_is_down_count_as_trouble_from_the_first_poll_on() -> None:

@@ -170,7 +170,7 @@ def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> Non
     ("why", "short"),
     [
         ("broker 5 is down", "b5 down"),
-        ("drop waits for 2 more", "+2 more"),
+        ("drop waits: 3 of 5 ready", "3 of 5"),
         ("5 of 5 under way (P)", "5/5 (P)"),
         ("broker 5 of its target is down", "b5 down"),
     ],

@@ -349,14 +349,14 @@ def _cut_reason(cut: WaitsForCut, run: Run) -> WaitReason:
         are = "is" if cut.ready == 1 else "are"
         return WaitReason(
             _CUT,
-            f"drop waits for {left - cut.ready:,} more",
+            f"drop waits: {cut.ready:,} of {left:,} ready",
             f"It has all its new replicas. The {left:,} that are left are cut once nothing is"
             f" adding any more ({cut.ready:,} {are} ready by now).",
         )
     have = "does" if cut.ready == 1 else "do"
     return WaitReason(
         _CUT,
-        f"drop waits for {cut.together - cut.ready:,} more",
+        f"drop waits: {cut.ready:,} of {cut.together:,} ready",
         f"It has all its new replicas. All that have them are cut together once {cut.together:,} do"
         f" ({cut.ready:,} {have} by now), or once nothing is adding any more.",
     )

@@ -285,7 +285,11 @@ _STYLES: Mapping[int | Tone, str] = {
 def _cut(row: EventRow, width: int) -> str:
     if cell_len(row.text) <= width:
         return row.text
-    return f"{set_cell_size(row.text, width - 1).rstrip()}{_MORE}"
+    start = set_cell_size(row.text, width - 2)
+    # a whole part of the sentence, else whole words: half a word reads as another
+    ends = (start.rfind(", "), start.rfind(" "))
+    end = next((at for at in ends if at >= width // 3), len(start))
+    return f"{start[:end]} {_MORE}"
 
 
 def subject(event: Event) -> str:

@@ -248,10 +248,10 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
         (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
         (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
         (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
-        (WaitsForCut(2, 3), "drop waits for 1 more", "cut together once 3 do (2 do by now)"),
+        (WaitsForCut(2, 3), "drop waits: 2 of 3 ready", "cut together once 3 do (2 do by now)"),
         (
             WaitsForCut(2, 100),
-            "drop waits for 1 more",
+            "drop waits: 2 of 3 ready",
             "The 3 that are left are cut once nothing is adding any more (2 are ready by now)",
         ),
         (

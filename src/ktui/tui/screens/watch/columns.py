@@ -370,7 +370,7 @@ _BELOW = Piece("└ ", "dim")  # before what stands under its row
 _SENTENCE = 12  # cells in which the beginning of a sentence says something
 _SHORTER = (
     (" of its target", ""), (" is ", " "), ("broker ", "b"),
-    ("drop waits for ", "+"), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
+    ("drop waits: ", ""), (" ready", ""), (" of ", "/"), (" under way (P)", " (P)"), (": ", " "),
 )  # fmt: skip
 """What a sentence can spare where it has only a few cells: its words stand under the cursor."""
 

@@ -316,7 +316,7 @@ class RowContext(msgspec.Struct, frozen=True):
                 next_s = self._second_of(records[number].at)
                 spans.append(SpanOf(over_s, next_s, SIGNS[Mark.IN_SYNC]))
         over_s = self._second_of(over_at)
-        if over_s is not None and not records:  # polled now and then, for its health alone
+        if over_s is not None and never_begun(track):  # there is nothing of it to follow
             spans.append(SpanOf(over_s, None, SIGNS[Mark.NOTHING], healthy_too=True))
         return spans
 
