@@ -90,6 +90,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
     net_in: float = 40.0 * MB,
     inbound: float = 0.0,
     hours: float = 0.0,
+    program: str = "tests",
     asked: Mapping[float, Command] | None = None,
     figure: Callable[[Run], Figure] | None = None,
     **options: Any,
@@ -105,6 +106,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
         net_in: the bytes per second that each broker can receive.
         inbound: the bytes per second that are written to each partition.
         hours: the delay of the start, so that runs of one cluster follow each other.
+        program: the one that records, as its name and version.
         asked: the commands to the run, by the second of the run.
         figure: returns the figure of the run's objective.
         options: further options of the run.
@@ -132,7 +134,7 @@ def drained(  # noqa: PLR0913 - keyword-only, and each is varied by some test
         TopicPartition(f"t{n}", 0): (7 + n % 3, 4 + n % 3) for n in range(len(sizes))
     }
     run = RecordedRun(SimulatedCluster(spec, clock), folder, targets, limits, **options)
-    run.name, run.recorder = name, Recorder(folder, clock, program="tests")
+    run.name, run.recorder = name, Recorder(folder, clock, program=program)
     run.asked = asked or {}
     if figure is not None:
         run.figure = lambda _objective: figure(run.run)
