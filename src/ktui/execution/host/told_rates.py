@@ -10,17 +10,18 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict
-from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, SettingKey, group_by_resource
+from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, group_by_resource
 from ktui.execution.run.events import Configure, Configured, JournalEntry, SettingChanged
 
 _TOLD_FOR = timedelta(minutes=1)
 """Settings are read every 30 s: after this time, those of a poll were read after the event."""
 _FIELDS = {FOLLOWER_RATE: "follower_throttle_rate", LEADER_RATE: "leader_throttle_rate"}
+_UNLIMITED = 2**63 - 1  # Kafka's value for no throttle
 
 
 class _Told(msgspec.Struct, frozen=True):
     at: datetime
-    value: str | None  # None: it was removed
+    rate: int | None  # bytes a second; None without a throttle
 
 
 class ToldRates:
@@ -28,7 +29,7 @@ class ToldRates:
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, ConfigResource], list[ConfigChange]] = {}
-        self._told: dict[SettingKey, _Told] = {}
+        self._told: dict[tuple[int, str], _Told] = {}  # by broker and setting
 
     def take(self, run: str, entries: Iterable[JournalEntry]) -> None:
         """Take the next events of a run."""
@@ -38,25 +39,35 @@ class ToldRates:
                     for resource, own in group_by_resource(changes).items():
                         self._asked[run, resource] = own
                         for change in own:  # a poll shows what came of it if no answer comes
-                            self._told.pop((resource, change.key), None)
+                            self._forget(resource, change.key)
                 case Configured(resource=resource, verdict=Verdict.ACCEPTED):
                     for change in self._asked.pop((run, resource), ()):
-                        self._tell(resource, change.key, _Told(entry.at, change.value))
+                        self._tell(entry.at, resource, change.key, change.value)
                 case SettingChanged(resource=resource, key=key, found=found):
-                    self._tell(resource, key, _Told(entry.at, found))
+                    self._tell(entry.at, resource, key, found)
 
-    def _tell(self, resource: ConfigResource, key: str, told: _Told) -> None:
-        if resource.scope is ConfigScope.BROKER and key in _FIELDS:
-            self._told[resource, key] = told
+    def _forget(self, resource: ConfigResource, key: str) -> None:
+        if _is_rate(resource, key):
+            self._told.pop((int(resource.name), key), None)
+
+    def _tell(self, at: datetime, resource: ConfigResource, key: str, value: str | None) -> None:
+        if _is_rate(resource, key) and (value is None or _is_number(value)):
+            rate = _UNLIMITED if value is None else int(value)
+            self._told[int(resource.name), key] = _Told(at, rate if rate < _UNLIMITED else None)
 
     def on(self, observation: Observation) -> Observation:
         """Return a poll with the rates told in place of those read before that."""
         configs = dict(observation.broker_configs)
-        for (resource, key), told in self._told.items():
+        for (broker, key), told in self._told.items():
             if observation.at - told.at <= _TOLD_FOR:
-                rate = None if told.value is None else int(told.value)
-                config = configs.get(int(resource.name), BrokerConfig())
-                configs[int(resource.name)] = msgspec.structs.replace(
-                    config, **{_FIELDS[key]: rate}
-                )
+                config = configs.get(broker, BrokerConfig())
+                configs[broker] = msgspec.structs.replace(config, **{_FIELDS[key]: told.rate})
         return msgspec.structs.replace(observation, broker_configs=configs)
+
+
+def _is_rate(resource: ConfigResource, key: str) -> bool:
+    return resource.scope is ConfigScope.BROKER and key in _FIELDS and _is_number(resource.name)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(_UNLIMITED))

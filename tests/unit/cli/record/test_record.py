@@ -14,14 +14,23 @@ from ktui.cli.context.terminal import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.record import RecordedJson, RecordingEnd, RecordLoop, StopCondition
 from ktui.cli.record_prune import ClusterRecording
+from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.ports import ConfigOp, Verdict
+from ktui.cluster.settings import FOLLOWER_RATE, broker_resource
 from ktui.execution.host.kept import LiveRunsRecording
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.told_rates import ToldRates
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import Configure, Configured, EngineLeft
+from ktui.execution.run.events import (
+    Configure,
+    Configured,
+    EngineLeft,
+    JournalEntry,
+    SettingChanged,
+)
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
 from ktui.recording.segments import AnyLine, End, LostPollLine, PollLine, RunLine
@@ -35,6 +44,7 @@ from support.cli.shell import owned_run
 from support.journals.journals import planned, read, started
 from support.recordings.recordings import Recording, files_in, read_into_lake, seen_in
 from support.simulated.moving_clusters import a_cluster, throttle
+from support.simulated.observations import an_observation
 
 COPY_S = 5  # seconds that the move takes
 
@@ -306,6 +316,22 @@ async def test_what_others_set_and_what_came_of_a_lost_answer_is_recorded_as_rea
         None,
         7_000_000,
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "recorded"),
+    [("5", 5), (None, None), (str(2**63 - 1), None), ("abc", 9), ("9" * 5000, 9)],
+)
+def test_a_rate_found_changed_is_recorded_unless_it_is_no_rate(
+    found: str | None, recorded: int | None
+) -> None:
+    seen = an_observation([], 1.0, broker_configs={4: BrokerConfig(follower_throttle_rate=9)})
+    change = SettingChanged(resource=broker_resource(4), key=FOLLOWER_RATE, found=found)
+    rates = ToldRates()
+
+    rates.take("drain", [JournalEntry(1, seen.at, change)])
+
+    assert rates.on(seen).broker_configs[4].follower_throttle_rate == recorded
 
 
 @pytest.mark.parametrize(
