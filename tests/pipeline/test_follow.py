@@ -18,9 +18,10 @@ from pyspark.sql import SparkSession
 from ktui.cli.pipeline.run import command
 from ktui.lab.nodes import wait_for
 from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
+from ktui.pipeline.ingest.decode import SegmentSelection
 from ktui.pipeline.lake.files import LocalFiles
-from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
-from ktui.pipeline.lake.manifest import PipelineProblem, SparkFailed
+from ktui.pipeline.lake.lake import read_manifest
+from ktui.pipeline.lake.manifest import PipelineProblem
 from ktui.pipeline.lake.tables import LINES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow import ended_by_signals
@@ -95,7 +96,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plai
 def test_each_new_segment_is_added_to_the_tables_once(
     spark: SparkSession, plain: Plain, tmp_path: Path
 ) -> None:
-    """The last segments come first, some old, in folders that Spark would treat as hidden."""
+    """The last segments come first, some old, and some folders are hidden."""
     lake = tmp_path / "a {lake} of 100%"
     shutil.copytree(plain.folder, tmp_path / "others")
     whole = sorted((tmp_path / "others").iterdir())
@@ -121,7 +122,7 @@ def test_each_new_segment_is_added_to_the_tables_once(
 
 
 @pytest.mark.usefixtures("no_stages")
-def test_a_batch_written_but_not_committed_by_a_dying_follower_is_not_read_again(
+def test_what_a_follower_wrote_before_it_died_is_not_read_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
@@ -133,24 +134,19 @@ def test_a_batch_written_but_not_committed_by_a_dying_follower_is_not_read_again
 
     heard = Heard()
     follow_until_it_dies(spark, Heard(dies), tmp_path, segment)
-    (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
-    assert (notes / "offsets" / "0").exists()
-    assert not (notes / "commits" / "0").exists()
     before = rows(lake, SAMPLES, ["segment", "line", "topic", "partition"])
     assert before
 
     with followed(spark, heard, lake, tmp_path / "recorded"):
-        heard.until(lambda: len(heard.outcomes) == 2)
-        assert wait_for((notes / "commits" / "0").exists, seconds=LIMIT_S)
+        heard.until(lambda: bool(heard.outcomes))
 
-    first, again = heard.outcomes
-    assert (first.found, again.found) == (1, 1)
+    assert [each.found for each in heard.outcomes] == [1]
     assert heard.versions == []
     assert rows(lake, SAMPLES, ["segment", "line", "topic", "partition"]) == before
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_files_missing_when_their_batch_is_repeated_are_left_out(
+def test_files_removed_after_a_follower_died_of_them_are_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     one, other = segments(tmp_path / "whole", 3)[1:3]
@@ -165,13 +161,79 @@ def test_files_missing_when_their_batch_is_repeated_are_left_out(
     (tmp_path / "recorded" / one.name).unlink()
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
-        heard.until(lambda: len(heard.outcomes) == 2)
+        heard.until(lambda: bool(heard.outcomes))
         put(other, tmp_path / "recorded")
         heard.until(lambda: heard.versions == [1])
-    assert [each.found for each in heard.outcomes] == [0, 0, 1]
+    assert [each.found for each in heard.outcomes] == [0, 1]
 
 
-def dies_in_a_batch(spark: SparkSession, folder: Path, segments: list[Path]) -> None:
+@pytest.mark.usefixtures("no_stages")
+def test_the_rest_of_a_segment_that_arrived_in_pieces_is_read_when_it_is_there(
+    spark: SparkSession, plain: Plain, tmp_path: Path
+) -> None:
+    (tmp_path / "recorded").mkdir()
+    heard, lake = Heard(), tmp_path / "lake"
+    first, *others = plain.segments
+    whole = first.read_bytes()
+
+    with followed(spark, heard, lake, tmp_path / "recorded"):
+        heard.until(lambda: bool(heard.found))
+        with (tmp_path / "recorded" / first.name).open("wb") as copy:
+            copy.write(whole[: len(whole) // 2])
+            copy.flush()
+            heard.until(lambda: heard.versions == [1])
+            copy.write(whole[len(whole) // 2 :])
+        heard.until(lambda: heard.versions == [1, 2])
+        for each in others:
+            put(each, tmp_path / "recorded")
+        heard.until(lambda: sum(each.read for each in heard.outcomes) == 1 + len(plain.segments))
+
+    for table in (SAMPLES, POLLS):
+        names = [each for each in table.schema.names if each != "segment"]
+        assert rows(lake, table, names) == rows(plain.lake, table, names)
+
+
+@pytest.mark.usefixtures("no_tables")
+def test_segments_of_clusters_that_are_not_followed_are_looked_into_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one, other = segments(tmp_path / "whole", 3)[1:3]
+    put(one, tmp_path / "recorded")
+    begun: list[str] = []
+    heard, choice = Heard(begins=begun.append), SegmentSelection(clusters=frozenset({"another"}))
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", choice=choice):
+        heard.until(lambda: len(heard.outcomes) == 1)
+        put(other, tmp_path / "recorded")
+        heard.until(lambda: len(heard.outcomes) == 2)
+
+    assert [each for each in begun if "decoding" in each] == ["1 of 12: decoding 1 segment"] * 2
+    assert heard.versions == []
+
+
+@pytest.mark.usefixtures("no_tables")
+def test_a_folder_that_goes_away_is_named_once_and_read_when_it_is_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one, other = segments(tmp_path / "whole", 3)[1:3]
+    away, heard = tmp_path / "away", Heard()
+    put(one, away)
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "here").mkdir()
+
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", tmp_path / "here"):
+        heard.until(lambda: bool(heard.found))
+        (tmp_path / "recorded").rmdir()
+        heard.until(lambda: bool(heard.problems))
+        put(other, tmp_path / "here")
+        heard.until(lambda: heard.versions == [1])
+        away.rename(tmp_path / "recorded")
+        heard.until(lambda: heard.versions == [1, 2])
+
+    assert heard.problems == [f"{tmp_path}/recorded: no such file or folder"]
+
+
+def dies_in_a_version(spark: SparkSession, folder: Path, segments: list[Path]) -> None:
     """Follow recordings, and raise an error where a version begins to be written."""
 
     def dies(what: str) -> None:
@@ -181,7 +243,7 @@ def dies_in_a_batch(spark: SparkSession, folder: Path, segments: list[Path]) -> 
     follow_until_it_dies(spark, Heard(begins=dies), folder, *segments)
 
 
-def killed_in_a_batch(_: SparkSession, folder: Path, segments: list[Path]) -> None:
+def killed_in_a_version(_: SparkSession, folder: Path, segments: list[Path]) -> None:
     """Follow recordings in another process; kill -9 it, and its JVM, while it writes a version."""
     with FollowerProcess(folder) as process:
         process.says("Following")
@@ -194,9 +256,9 @@ def killed_in_a_batch(_: SparkSession, folder: Path, segments: list[Path]) -> No
 
 @pytest.mark.usefixtures("no_stages")
 @pytest.mark.parametrize(
-    "end", [dies_in_a_batch, pytest.param(killed_in_a_batch, marks=pytest.mark.soak)]
+    "end", [dies_in_a_version, pytest.param(killed_in_a_version, marks=pytest.mark.soak)]
 )
-def test_a_follower_that_ends_in_the_middle_of_a_batch_resumes_where_it_was(
+def test_a_follower_that_ends_in_the_middle_of_a_version_resumes_where_it_was(
     spark: SparkSession,
     plain: Plain,
     tmp_path: Path,
@@ -214,7 +276,7 @@ def test_a_follower_that_ends_in_the_middle_of_a_batch_resumes_where_it_was(
     assert left is not None
     assert left.version == 1
     with followed(spark, heard, tmp_path / "lake", recorded):
-        heard.until(lambda: len(heard.outcomes) == 2)
+        heard.until(lambda: bool(heard.outcomes))
 
     assert heard.versions == [2]
     assert heard.outcomes[0].read == len(others)
@@ -222,7 +284,7 @@ def test_a_follower_that_ends_in_the_middle_of_a_batch_resumes_where_it_was(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_a_follower_ended_by_sigterm_drops_its_batch_and_the_next_one_redoes_it(
+def test_a_follower_ended_by_sigterm_drops_its_version_and_the_next_one_redoes_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
@@ -283,7 +345,7 @@ def test_a_follower_waits_while_another_run_writes_the_lake(
         heard.until(lambda: bool(heard.found))
         with lake.locked():
             put(segment, tmp_path / "recorded")
-            heard.until(lambda: len(heard.waited) == 1)
+            heard.until(lambda: bool(heard.waited))
             assert read_manifest(lake) is None
         heard.until(lambda: heard.versions == [1])
 
@@ -325,32 +387,6 @@ def test_other_runs_may_write_the_lake_while_a_follower_waits_for_segments(
 
         with LocalFiles(tmp_path / "lake").locked():
             assert heard.waited == []
-
-
-@pytest.mark.usefixtures("no_tables")
-def test_damaged_checkpoints_are_named_and_removing_them_loses_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
-    put(segment, tmp_path / "recorded")
-    heard = Heard()
-    with followed(spark, heard, lake, tmp_path / "recorded"):
-        heard.until(lambda: len(heard.outcomes) == 2)
-    (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
-    for checksum in notes.rglob(".*.crc"):
-        checksum.unlink()
-    (notes / "offsets" / "0").write_text("v1\nwhat the power cut left")
-
-    with pytest.raises(SparkFailed) as failed:
-        a_follower(spark, Heard(), lake, tmp_path / "recorded").follow()
-    assert str(failed.value).startswith(f"{notes}: ")
-    assert "Remove that folder" in str(failed.value)
-
-    shutil.rmtree(notes)
-    anew = Heard()
-    with followed(spark, anew, lake, tmp_path / "recorded"):
-        anew.until(lambda: len(anew.outcomes) == 2)
-    assert anew.versions == []
 
 
 def test_a_place_where_no_segments_can_appear_is_refused(

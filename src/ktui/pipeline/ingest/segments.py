@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import reduce
 from hashlib import file_digest
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
 from ktui.pipeline.lake.engine import on_sail
 from ktui.pipeline.lake.files import GLOB, HadoopFiles, ListedFile, is_uri, local_path
 from ktui.pipeline.lake.folders import VERSION
-from ktui.pipeline.lake.lake import FOLLOWING, STAGING
+from ktui.pipeline.lake.lake import STAGING
 from ktui.pipeline.lake.manifest import PipelineProblem, SegmentRead
 from ktui.quantities import as_bytes
 from ktui.recording import segments as lines
@@ -32,18 +31,10 @@ LARGEST = 256 * 1024 * 1024
 """The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""
 _NOTHING = "there is nothing in it"
 _LATER = "it could not be read; the next run tries again"
-_OF_A_LAKE = re.compile(f"^({VERSION}|{STAGING}$|{FOLLOWING}$)")
-_OPTIONS = {
-    "recursiveFileLookup": "true",
-    "pathGlobFilter": f"*{CLOSED}",
-    # By default Spark skips names that begin with "_", as the ids of clusters may. The lake may lie
-    # among the recordings, but has none itself. Spark knows this option from 4.3 on.
-    "ignoredPathSegmentRegex": _OF_A_LAKE.pattern,
-}
+_OF_A_LAKE = re.compile(f"^({VERSION}|{STAGING}$)")
+"""Matches folders of a lake, which may lie among the recordings, but has none itself."""
 _FAULTS = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
 """A file that cannot be read must not fail the reading of all others."""
-_FILE = "path string, modificationTime timestamp, length bigint, content binary"
-"""Spark's columns for a file. The content is read only where it is selected."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -55,13 +46,16 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def find(spark: SparkSession, places: Iterable[str]) -> Found:
-    """Find segments at paths or URIs, however deep; complete the abandoned ones here first."""
+    """Find segments at paths or URIs, however deep; complete the abandoned ones here first.
+
+    A place where nothing is counts among the problems.
+    """
     files: dict[str, ListedFile] = {}
     problems: list[str] = []
     unfinished = 0
     for place in places:
         path = local_path(place)
-        found = _usable(_listed(spark, place)) if path is None else _found_here(path, place)
+        found = _found_elsewhere(spark, place) if path is None else _found_here(path, place)
         files.update({file.path: file for file in found.files})
         problems += found.problems
         unfinished += found.unfinished
@@ -88,7 +82,7 @@ def _seen(file: Path) -> ListedFile:
 
 def _found_here(path: Path, place: str) -> Found:
     if not path.exists():
-        raise PipelineProblem(f"{place}: no such file or folder")
+        return _none_at(place)
     listed = [*files_under(path)]
     sealed = seal_files(filter(is_open, listed))
     problems = [str(problem) for problem in sealed.problems]
@@ -144,60 +138,27 @@ def _usable(files: Iterable[ListedFile]) -> Found:
     return Found(tuple(usable), tuple(problems), 0)
 
 
-def _listed(spark: SparkSession, place: str) -> list[ListedFile]:
+def _found_elsewhere(spark: SparkSession, place: str) -> Found:
     """Spark would ask an object store for each file by itself."""
     at = HadoopFiles(place, spark)
     files = at.listed(recursive=True)
     if files is None:
-        raise PipelineProblem(f"{place}: no such file or folder")
+        return _none_at(place)
     above = at.qualified.count("/")
-    return [
+    return _usable(
         file
         for file in files
         if file.path.endswith(CLOSED)
         and not any(map(_OF_A_LAKE.match, file.path.split("/")[above + 1 :]))
-    ]
-
-
-def _as_segments(files: DataFrame) -> DataFrame:
-    millis = F.unix_millis("modificationTime").alias("modified_ms")
-    return files.select("path", "length", millis)
-
-
-def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
-    """Return the segments in folders, however deep, as a stream with `ListedFile`'s columns.
-
-    Spark's checkpoint identifies the folders by their order, which must not change. The age of a
-    file does not matter; one that is gone by the time of its batch is left out.
-    """
-    reader = spark.readStream.format("binaryFile").schema(_FILE).options(**_OPTIONS)
-    reader = reader.options(maxFileAge="36500d", ignoreMissingFiles="true")
-    of_each = [_as_segments(reader.load(_uri(place).translate(GLOB))) for place in places]
-    return reduce(DataFrame.union, of_each)
-
-
-def segments_in_batch(rows: DataFrame) -> Found:
-    """Return the files in a batch of the stream; those that are gone by now are left out."""
-    files = (
-        ListedFile(without_file_scheme(path), length, modified)
-        for path, length, modified in rows.collect()
     )
-    by_path = {file.path: file for file in files}
-    found = _usable(by_path[path] for path in sorted(by_path))
-    usable: list[ListedFile] = []
-    problems = [*found.problems]
-    for file in found.files:
-        path = local_path(file.path)
-        try:
-            if path is None or path.exists():
-                usable.append(file if path is None else _checked(path))
-        except FileProblem as problem:
-            problems.append(str(problem))
-    return Found(tuple(usable), tuple(problems), 0)
 
 
-def check_folders(spark: SparkSession | None, places: Iterable[str]) -> None:
-    """Check that places are folders, in which segments can arrive; PipelineProblem if not.
+def _none_at(place: str) -> Found:
+    return Found((), (f"{place}: no such file or folder",), 0)
+
+
+def check_there(spark: SparkSession | None, places: Iterable[str], *, folders: bool) -> None:
+    """Raise PipelineProblem for a place where nothing is, or for a file where `folders` are due.
 
     Without Spark, places at URIs are not looked at.
     """
@@ -208,20 +169,9 @@ def check_folders(spark: SparkSession | None, places: Iterable[str]) -> None:
                 continue
             at = HadoopFiles(place, spark)
         if not at.exists():
-            raise PipelineProblem(f"{place}: no such folder")
-        if at.is_file():
+            raise PipelineProblem(f"{place}: no such {'folder' if folders else 'file or folder'}")
+        if folders and at.is_file():
             raise PipelineProblem(f"{place} is a file: give the folder that holds the segments")
-
-
-def complete_abandoned(places: Iterable[str]) -> list[str]:
-    """Complete segments of dead recorders; return problems, also of files that streams skip."""
-    problems: list[str] = []
-    for place in places:
-        path = local_path(place)
-        if path is not None:
-            with suppress(PipelineProblem):  # the folder is gone, and may come back
-                problems += _found_here(path, place).problems
-    return problems
 
 
 def contents(spark: SparkSession, files: Iterable[ListedFile | SegmentRead]) -> DataFrame:

@@ -54,7 +54,6 @@ from ktui.pipeline.lake.tables import CAUGHT_UP, ETA_BACKTEST, FORECASTS, POLLS,
 Versions = Mapping[str, Collection[str]]  # names of versions' folders by cluster
 _NUMBER = re.compile(rf"{VERSION}(\d+)-")
 STAGING = "_staging"
-FOLLOWING = "_following"
 
 
 def read_manifest(files: LakeFiles) -> Manifest | None:

@@ -1,46 +1,38 @@
 """Follow recordings: read segments into the lake soon after they are complete, until asked to end.
 
-Spark's file source reports new segments at least once; its checkpoint remembers them over restarts.
-The manifest knows the files that were read, so a second report has no effect.
+A run of the pipeline, round after round. The manifest knows what was read, so a follower keeps
+nothing that a later one would need.
 """
 
 from __future__ import annotations
 
-import math
 import signal
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 
 import msgspec
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from ktui.cluster.text import clean
 from ktui.insights import publish_insights
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.ingest.segments import Found
-from ktui.pipeline.lake.engine import Py4JError, Py4JJavaError
-from ktui.pipeline.lake.files import lake_files, local_path, locked_alone
-from ktui.pipeline.lake.lake import FOLLOWING
+from ktui.pipeline.lake.files import ListedFile, local_path, locked_alone
 from ktui.pipeline.lake.manifest import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
-from ktui.pipeline.spark.errors import CONNECTION_LOST, root_cause, spark_errors_as_problems
+from ktui.pipeline.spark.errors import spark_errors_as_problems
 from ktui.pipeline.spark.progress import SparkProgress
 from ktui.quantities import as_count, as_duration
 
-_LAYOUT = 1
-"""The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
-_POLL_S = 0.2
-_WAITS = "Waiting for next trigger"
-"""Spark's status message of a stream that has listed its folders."""
+_LOCKS = "_following"
+_POLL_S = 0.5
 
 
 class Follower:
@@ -57,138 +49,80 @@ class Follower:
         self._request = request
         self._every_s = every_s
         self._report = report
-        self._files = lake_files(request.lake, spark)
-        self._over = False
-        self._failure: Exception | None = None
-        """The error of a batch: Spark would report it with the tracebacks of two languages."""
+        self._over = threading.Event()
+        self._seen: frozenset[ListedFile] | None = None  # by a version; None: there is none yet
         self._problems: set[str] = set()
 
     def end(self) -> None:
         """End the follower soon and in order; begun work is dropped. Safe in signal handlers."""
-        self._over = True
+        self._over.set()
 
     def follow(self) -> None:
-        """Bring the lake up to date, and keep it up to date until `end` is called."""
+        """Bring the lake up to date, and keep it up to date until `end` is called.
+
+        Raises PipelineProblem if a place is no folder, SparkFailed if the work fails.
+        """
         with spark_errors_as_problems():
-            segments.check_folders(self._spark, self._request.recordings)
-            try:
-                self._catch_up()
-                self._keep_up()
-            except (_Dropped, SparkFailed, PySparkException, Py4JError, *CONNECTION_LOST):
-                if not self._over:
-                    raise
-
-    def _catch_up(self) -> None:
-        """Read the existing segments in another thread, as this one has to watch for the end."""
+            segments.check_there(self._spark, self._request.recordings, folders=True)
+        self._report.doing("looking for segments")
         with ThreadPoolExecutor(1) as pool:
-            first = pool.submit(self._read_all)
-            while not wait([first], timeout=_POLL_S).done:
-                if self._over:
-                    self._spark.sparkContext.cancelAllJobs()
-            first.result()
+            # in another thread, as a signal does not end a call of Spark's in this one
+            rounds = pool.submit(self._rounds)
+            while not wait([rounds], timeout=_POLL_S).done:
+                if self._over.is_set():
+                    with suppress(SparkFailed), spark_errors_as_problems():  # a JVM may have ended
+                        self._spark.interruptAll()
+            rounds.result()
 
-    def _read_all(self) -> None:
-        self._doing("looking for segments")
+    def _rounds(self) -> None:
+        try:
+            self._round()
+            while not self._over.wait(self._every_s):
+                self._round()
+        except (_Dropped, SparkFailed):
+            if not self._over.is_set():
+                raise
+
+    def _round(self) -> None:
         with spark_errors_as_problems():
             found = segments.find(self._spark, self._request.recordings)
-        self._read_found(self._request, found)
-        self._report.follows(found)
-
-    def _keep_up(self) -> None:
-        going = False
+        self._report_problems(found.problems)
+        begins = self._seen is None
+        new = tuple(each for each in found.files if each not in (self._seen or ()))
+        if not (begins or new):
+            return
         try:
-            query = self._started()
-            try:
-                going = self._watch(query)
-            finally:
-                query.stop()
-            if self._failure is not None:
-                raise self._failure
-            query.awaitTermination()
-        except (PySparkException, Py4JJavaError) as error:
-            # All existing segments were just read, so an early failure is due to the checkpoint.
-            if going:
-                raise
-            raise SparkFailed(self._bad_checkpoint(error)) from error
-
-    def _started(self) -> StreamingQuery:
-        stream = segments.stream(self._spark, _places(self._request)).writeStream
-        stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
-        every_ms = max(1, math.ceil(self._every_s * 1000))
-        return stream.trigger(processingTime=f"{every_ms} milliseconds").start()
-
-    def _watch(self, query: StreamingQuery) -> bool:
-        """Wait for a stream's end, and complete segments; return whether it has listed all."""
-        going, sealed_at = False, time.monotonic()
-        while query.isActive and not self._over:
-            going = going or query.status["message"] == _WAITS or query.lastProgress is not None
-            if time.monotonic() - sealed_at >= self._every_s:
-                self._report_problems(segments.complete_abandoned(self._request.recordings))
-                sealed_at = time.monotonic()
-            time.sleep(_POLL_S)
-        return going
-
-    def _batch(self, rows: DataFrame, _number: int) -> None:
-        """Read the segments of a batch. Spark calls this in a thread of its own."""
-        try:
-            with spark_errors_as_problems():
-                found = segments.segments_in_batch(rows)
-            self._read_found(self._later, found)
-        except Exception as error:  # noqa: BLE001 - the thread that waits for Spark raises it
-            self._failure = error
-            # A longer traceback would overflow the stack of the JVM's regular expression for it.
-            raise _Dropped from None
-
-    @property
-    def _later(self) -> PipelineRequest:
-        asked = self._request.asked
-        if asked is None or asked.what_if is None:
-            return self._request
-        later = DerivedOptions(msgspec.structs.replace(asked.what_if, all_runs=False))
-        return msgspec.structs.replace(self._request, asked=later)
-
-    def _read_found(self, request: PipelineRequest, found: Found) -> None:
-        waits = False
-        while True:
-            try:
-                outcome = read_segments(self._spark, request, found, self._doing)
-            except LakeLocked as locked:
-                if not waits:
-                    self._report.waits(str(locked))
-                waits = True
-            else:
-                self._report_problems(outcome.problems)
-                self._report.read(outcome)
-                return
-            time.sleep(_POLL_S)
-            self._check_end()
+            fresh = msgspec.structs.replace(found, files=new)
+            outcome = read_segments(self._spark, self._request, fresh, self._doing)
+        except LakeLocked as locked:
+            self._report.waits(str(locked))
+            return
+        self._report_problems(outcome.problems)
+        self._report.read(outcome)
+        self._seen = frozenset(found.files)
+        if begins:
+            self._report.follows(found)
+            self._request = _of_new_data(self._request)
 
     def _doing(self, what: str) -> None:
-        self._check_end()
         self._report.doing(what)
-        self._check_end()  # the report may have taken long
-
-    def _check_end(self) -> None:
-        if self._over:
+        if self._over.is_set():
             raise _Dropped
 
-    def _report_problems(self, problems: tuple[str, ...] | list[str]) -> None:
+    def _report_problems(self, problems: Iterable[str]) -> None:
         """Report each problem once: a segment that cannot be completed now never can be."""
         for problem in problems:
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._report.problem(problem)
 
-    @property
-    def _checkpoint(self) -> str:
-        return f"{self._files.uri}/{FOLLOWING}/{_name(self._request)}"
 
-    def _bad_checkpoint(self, error: Exception) -> str:
-        return (
-            f"{self._checkpoint.removeprefix('file://')}: the checkpoint there cannot be used: "
-            f"{root_cause(error)}. Remove that folder and follow again: nothing is lost or "
-            "read twice, as the lake knows what it has"
-        )
+def _of_new_data(request: PipelineRequest) -> PipelineRequest:
+    """Return a request without simulations of clusters that have no new segments."""
+    if request.asked is None or request.asked.what_if is None:
+        return request
+    what_if = msgspec.structs.replace(request.asked.what_if, all_runs=False)
+    return msgspec.structs.replace(request, asked=DerivedOptions(what_if))
 
 
 @contextmanager
@@ -197,24 +131,20 @@ def following_alone(request: PipelineRequest) -> Iterator[None]:
 
     Raises PipelineProblem if there is another one, or if a place on this machine is no folder.
     """
-    segments.check_folders(None, request.recordings)
+    segments.check_there(None, request.recordings, folders=True)
     path = local_path(request.lake)
     if path is None:
         yield
         return
     places = ", ".join(request.recordings)
     busy = PipelineProblem(f"{path}: another follower already reads {places} into this lake")
-    with locked_alone(path / FOLLOWING / f"{_name(request)}.lock", busy):
+    with locked_alone(path / _LOCKS / f"{_name(request)}.lock", busy):
         yield
 
 
-def _places(request: PipelineRequest) -> list[str]:
-    return sorted({str(local_path(each) or each) for each in request.recordings})
-
-
 def _name(request: PipelineRequest) -> str:
-    named = "\n".join((str(_LAYOUT), *_places(request)))
-    return sha256(named.encode()).hexdigest()[:16]
+    places = sorted({str(local_path(each) or each) for each in request.recordings})
+    return sha256("\n".join(places).encode()).hexdigest()[:16]
 
 
 class _Dropped(Exception):

@@ -85,6 +85,7 @@ def run(
     """Read new segments into the lake; PipelineProblem if it stays as it was."""
     tell("looking for segments")
     with spark_errors_as_problems():
+        segment_files.check_there(spark, request.recordings, folders=False)
         found = segment_files.find(spark, request.recordings)
     outcome = read_segments(spark, request, found, tell)
     if not found.files and not outcome.manifest.version:
@@ -335,10 +336,7 @@ def check_recorded(request: PipelineRequest, here: Collection[ListedFile] | None
             pass
     if lake is None or (lake / LAKE).exists():
         return
-    for place in request.recordings:
-        path = local_path(place)
-        if path is not None and not path.exists():
-            raise PipelineProblem(f"{place}: no such file or folder")
+    segment_files.check_there(None, request.recordings, folders=False)
     if here is not None and not here:
         raise PipelineProblem(nothing_recorded(request, segment_files.Found((), (), 0)))
 
