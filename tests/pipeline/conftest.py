@@ -12,10 +12,10 @@ from support.pipeline.report_lake import DrainedLake
 from support.pipeline.sparks import ENGINE, an_engine, leave_stages_out
 
 _OF_SPARK = (
-    "follow", "lake_files", "object_store", "spark", "spark_cluster", "yarn", "report_meanwhile",
+    "lake_files", "object_store", "spark", "spark_cluster", "yarn", "report_meanwhile",
     "lake_readers",
 )  # fmt: skip
-"""The tests of what only Spark does: its JVM, its clusters and its streams."""
+"""The tests of what only Spark does: its JVM and its clusters."""
 collect_ignore = [] if ENGINE == "spark" else [f"test_{each}.py" for each in _OF_SPARK]
 
 

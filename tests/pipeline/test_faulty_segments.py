@@ -24,7 +24,6 @@ from ktui.pipeline.run import run as running
 from ktui.pipeline.sql import DuckLake, check
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_rows import into_lake, looks, record, rows
-from support.pipeline.sparks import only_spark
 from support.recordings.recordings import put_faulty, summed, unsummed
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
@@ -182,7 +181,6 @@ def test_a_segment_that_is_too_large_is_not_loaded(
 
 
 @pytest.mark.usefixtures("no_tables")
-@only_spark
 def test_a_follower_skips_faulty_segments_and_names_each_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ from support.pipeline.follower import (
     followed,
 )
 from support.pipeline.lake_rows import into_lake, lake_table, looks, record, rows
-from support.pipeline.sparks import leave_stages_out
+from support.pipeline.sparks import ENGINE, leave_stages_out
 
 TABLES = (LINES, SAMPLES, POLLS)
 
@@ -209,6 +209,19 @@ def test_segments_of_clusters_that_are_not_followed_are_looked_into_once(
 
     assert [each for each in begun if "decoding" in each] == ["1 of 12: decoding 1 segment"] * 2
     assert heard.versions == []
+
+
+@pytest.mark.skipif(ENGINE != "sail", reason="Spark keeps none in files")
+@pytest.mark.usefixtures("no_stages")
+def test_rows_kept_for_a_version_do_not_fill_the_disk_while_a_follower_waits(
+    spark: SparkSession, plain: Plain, tmp_path: Path
+) -> None:
+    heard, kept = Heard(), Path(os.environ["SAIL_EXECUTION__CHECKPOINT__PATH"][len("file://") :])
+
+    with followed(spark, heard, tmp_path / "lake", plain.folder):
+        heard.until(lambda: heard.versions == [1])
+
+        assert [*kept.iterdir()] == []
 
 
 @pytest.mark.usefixtures("no_tables")

@@ -18,7 +18,7 @@ from ktui.lab.nodes import wait_for
 from ktui.pipeline.ingest.segments import Found
 from ktui.pipeline.run.follow import Follower, FollowPrinter
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest
-from support.pipeline.sparks import small_settings
+from support.pipeline.sparks import ENGINE, small_settings
 
 PATIENCE_S = 300.0
 """Seconds that a test waits for an expected report, on a busy machine."""
@@ -138,7 +138,8 @@ class FollowerProcess:
         self._said = folder / "said.txt"
         recorded, lake, state = (str(folder / name) for name in ("recorded", "lake", "state"))
         words = ["--recordings", recorded, "--lake", lake, "--state-dir", state, "--no-insights"]
-        how = ["--follow", "--every=1s", "--master=local[1]"]
+        engine = "--engine=sail" if ENGINE == "sail" else "--master=local[1]"
+        how = ["--follow", "--every=1s", engine]
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ktui", "pipeline", "run", *how, *words],

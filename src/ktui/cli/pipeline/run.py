@@ -29,6 +29,12 @@ from ktui.pipeline.ingest.segments import listed_here
 from ktui.pipeline.lake.engine import Py4JError
 from ktui.pipeline.lake.manifest import SparkFailed
 from ktui.pipeline.lake.sizing import is_local
+from ktui.pipeline.run.follow import (
+    Follower,
+    FollowPrinter,
+    ended_by_signals,
+    following_alone,
+)
 from ktui.pipeline.run.run import (
     PipelineOutcome,
     PipelineRequest,
@@ -98,6 +104,7 @@ def time_above_0(option: str, text: str, such_as: str) -> float:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a program that spark-submit has started; such a program has a JVM and a master already."""
 
+_LOG = "pipeline.log"
 _LOCAL = "local[*]"
 master_option = add_option(
     "--master URL", f"Spark's master URL, as for spark-submit; {_LOCAL} by default."
@@ -106,7 +113,7 @@ master_option = add_option(
 
 @contextmanager
 def spark_for(
-    master: str | None, state: StateDir, log_name: str = "pipeline.log", *, small: bool = False
+    master: str | None, state: StateDir, log_name: str = _LOG, *, small: bool = False
 ) -> Iterator[tuple[SparkSession, SparkProgress]]:
     """Start Spark, and stop it at the end; yields the session and the progress line.
 
@@ -232,7 +239,7 @@ def command(  # noqa: PLR0913 - an option each
     if every is not None and not follow:
         raise click.UsageError("--every needs --follow")
     every_s = time_above_0("--every", every or _EVERY, _EVERY)
-    with_sail = _chosen(engine, master, follow=follow) is Engine.SAIL
+    with_sail = _chosen(engine, master) is Engine.SAIL
     selection = SegmentSelection(since_ms=since, until_ms=until, clusters=frozenset(clusters))
     places = recordings or (str(state.path),)
     derived = read_derived_options(derived_values)
@@ -240,21 +247,20 @@ def command(  # noqa: PLR0913 - an option each
     share = None if derived_values["keep_insights"] else state.path
     state.make(state.path)
     if follow:
-        _follow(request, every_s, master, state, share)
+        started = _engine(request, master, state, "pipeline-follow.log", with_sail=with_sail)
+        with following_alone(request), started as at:
+            _follow(request, every_s, share, *at)
         return
     here = listed_here(places)
     check_recorded(request, here)
+    small = reads_little(request, here)
     with (
         telling_interrupts(
             f"ktui: interrupted. The lake {request.lake} is intact. The next run reads what it "
             "does not have yet"
         ),
-        sail_for(request)
-        if with_sail
-        else spark_for(master, state, small=reads_little(request, here)) as (spark, line),
+        _engine(request, master, state, _LOG, with_sail=with_sail, small=small) as (spark, line),
     ):
-        if not with_sail:
-            _check_executors(spark, request, line)
         outcome = run(spark, request, line.tell)
     click.echo("\n".join(_outcome_lines(outcome, request.lake)))
     if outcome.insights is not None and share is not None:
@@ -266,15 +272,33 @@ def command(  # noqa: PLR0913 - an option each
         click.echo(f"ktui: and {others} with something wrong", err=True)
 
 
-def _chosen(engine: str | None, master: str | None, *, follow: bool) -> Engine:
+def _chosen(engine: str | None, master: str | None) -> Engine:
     """Return the engine of the option; without it, that of config.yaml where it can do the work."""
-    needs_spark = "--master" if master is not None else "--follow" if follow else None
-    if engine == Engine.SAIL and needs_spark is not None:
-        raise click.UsageError(f"{needs_spark} needs Spark: leave out --engine sail")
+    if engine == Engine.SAIL and master is not None:
+        raise click.UsageError("--master needs Spark: leave out --engine sail")
     if engine is not None:
         return Engine(engine)
-    submitted = _SUBMITTED in os.environ
-    return Engine.SPARK if needs_spark or submitted else load_config().pipeline.engine
+    needs_spark = master is not None or _SUBMITTED in os.environ
+    return Engine.SPARK if needs_spark else load_config().pipeline.engine
+
+
+@contextmanager
+def _engine(
+    request: PipelineRequest,
+    master: str | None,
+    state: StateDir,
+    log_name: str,
+    *,
+    with_sail: bool,
+    small: bool = False,
+) -> Iterator[tuple[SparkSession, SparkProgress]]:
+    if with_sail:
+        with sail_for(request) as started:
+            yield started
+        return
+    with spark_for(master, state, log_name, small=small) as (spark, line):
+        _check_executors(spark, request, line)
+        yield spark, line
 
 
 def _check_executors(spark: SparkSession, request: PipelineRequest, line: SparkProgress) -> None:
@@ -286,27 +310,15 @@ def _check_executors(spark: SparkSession, request: PipelineRequest, line: SparkP
 def _follow(
     request: PipelineRequest,
     every_s: float,
-    master: str | None,
-    state: StateDir,
     share: Path | None,
+    spark: SparkSession,
+    line: SparkProgress,
 ) -> None:
-    from ktui.pipeline.run.follow import (  # noqa: PLC0415 - as in spark_for
-        Follower,
-        FollowPrinter,
-        ended_by_signals,
-        following_alone,
-    )
-
-    with (
-        following_alone(request),
-        spark_for(master, state, "pipeline-follow.log") as (spark, line),
-    ):
-        _check_executors(spark, request, line)
-        printer = FollowPrinter(line, request, every_s, share)
-        follower = Follower(spark, request, every_s, printer)
-        with ended_by_signals(follower.end):
-            follower.follow()
-        printer.ended()
+    printer = FollowPrinter(line, request, every_s, share)
+    follower = Follower(spark, request, every_s, printer)
+    with ended_by_signals(follower.end):
+        follower.follow()
+    printer.ended()
 
 
 def _outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:

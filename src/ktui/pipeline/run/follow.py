@@ -29,6 +29,7 @@ from ktui.pipeline.lake.manifest import LakeLocked, PipelineProblem, SparkFailed
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
 from ktui.pipeline.spark.errors import spark_errors_as_problems
 from ktui.pipeline.spark.progress import SparkProgress
+from ktui.pipeline.spark.sail import forget_kept
 from ktui.quantities import as_count, as_duration
 
 _LOCKS = "_following"
@@ -97,6 +98,7 @@ class Follower:
         except LakeLocked as locked:
             self._report.waits(str(locked))
             return
+        forget_kept(self._spark)
         self._report_problems(outcome.problems)
         self._report.read(outcome)
         self._seen = frozenset(found.files)

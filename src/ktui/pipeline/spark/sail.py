@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ktui.pipeline.lake.engine import on_sail
 from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.lake.manifest import PipelineProblem
 from ktui.pipeline.spark.errors import root_cause
@@ -102,6 +105,13 @@ def sail() -> Iterator[SparkSession]:
         finally:
             session.stop()
             server.stop()
+
+
+def forget_kept(session: SparkSession) -> None:
+    """Remove the rows that Sail has kept so far, which it would do at its end; Spark keeps none."""
+    if on_sail(session):
+        for kept in Path(urlsplit(os.environ[_STAGED]).path).iterdir():
+            rmtree(kept)
 
 
 @contextmanager
