@@ -21,6 +21,7 @@ from bench import (
     recording,
     showing,
     simulating,
+    single_nights,
     small,
     snapshots,
     spanning,
@@ -76,6 +77,7 @@ ON_DEMAND: dict[str, Callable[[], None]] = {
     "pipeline-follow": following.run,
     "rehearse": rehearsal.run,
     "rehearse-large": rehearsal_large.run,
+    "single-nights": single_nights.run,
     "what-if-real": what_if_real.run,
 }
 """The parts that run only if they are named: they take long, or replace what others measure."""

@@ -24,7 +24,7 @@ import msgspec
 from bench.checks import check_count
 from bench.machine import Samples, sampled
 from bench.producing import MESSAGE_BYTES, Load, producer
-from bench.stalls import Cause, Change, Timed, causes_of, causes_text, changes_of, stalls_of
+from bench.stalls import Change, Judged, Timed, causes_text, changes_of, judged, stalls_of
 from bench.timing import percentile
 from ktui.cli.lab import connect
 from ktui.cluster.partition import TopicPartition
@@ -37,12 +37,6 @@ from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_rate
 
 ROUNDS = 3
-HALF = 3
-"""Every replica moves from one half of the brokers to the other. Of ten brokers on two cores, the
-copies alone leave no CPU idle."""
-PARTITIONS = 16
-BYTES_EACH = 16 * 1024 * 1024
-BYTES_S = 8e6
 THROTTLE = 40_000_000
 """Bytes per second into each broker. Under half of that Kafka's tool, which throttles what its
 replicas in sync fetch too, hardly ends: what is written meanwhile takes most of it."""
@@ -53,6 +47,26 @@ LEAST_IDLE = 0.2
 MOST_GC_S = 1.0
 """So is one with more garbage collection in one JVM."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """What is moved, under which load: by default with six brokers.
+
+    Of ten brokers on two cores, the copies of all at once alone leave no CPU idle.
+    """
+
+    half: int = 3
+    """Every replica moves from one half of the brokers to the other."""
+    partitions: int = 16
+    bytes_each: int = 16 * 1024 * 1024
+    bytes_s: float = 8e6
+    """Written by the producer."""
+
+    def replicas(self, number: int, first: int) -> list[int]:
+        return [first + 1 + (number + k) % self.half for k in range(3)]
+
+
+SIX_BROKERS = Scene()
 
 
 class Moves(enum.Enum):
@@ -119,8 +133,8 @@ class Cost(msgspec.Struct, frozen=True):
     """The share of its load that the producer wrote."""
     bumps: int
     """Sum of the increases of leader epochs over all partitions."""
-    causes: Mapping[Cause, float]
-    """The stalled partition-seconds by cause."""
+    stalls: Sequence[Judged]
+    """Each stall within the time, with its cause."""
     idle: float
     """The share of the CPUs' time that was idle."""
     gc_s: float
@@ -136,8 +150,8 @@ def run() -> None:
     """Print the costs of each way, round by round, without a throttle and with one."""
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
         title = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} per broker"
-        with brokers(2 * HALF) as lab:
-            _cost(lab, "bench-cold", WAYS[1], throttle)  # brokers that have just started are slow
+        with brokers(2 * SIX_BROKERS.half) as lab:
+            cost_of(lab, "bench-cold", WAYS[1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
                 print(f"{title}, round {number + 1}", flush=True)
                 _round(lab, number, throttle, aim)
@@ -150,12 +164,12 @@ def _round(lab: Lab, number: int, throttle: int | None, aim: float) -> None:
     left_out = 0
     for n, way in enumerate(ways):
         lasts_s = None if at_once is None else at_once.seconds
-        cost = _cost(lab, f"bench-{number}-{n}", way, throttle, lasts_s)
+        cost = cost_of(lab, f"bench-{number}-{n}", way, throttle, lasts_s)
         at_once = at_once or cost
         left_out += cost.of_the_machine
         mark = "! " if cost.of_the_machine else "  "
-        print(f"{mark}{way.name:<12}{_row(cost)}{_compared(cost, at_once, aim)}", flush=True)
-        print(f"    stalled by {causes_text(cost.causes)}", flush=True)
+        print(f"{mark}{way.name:<12}{cost_row(cost)}{_compared(cost, at_once, aim)}", flush=True)
+        print(f"    stalled by {causes_text(cost.stalls)}", flush=True)
     print(f"  {left_out} of {len(ways)} left too little CPU for their stalls to count (!)")
 
 
@@ -167,7 +181,8 @@ def _compared(cost: Cost, at_once: Cost, aim: float) -> str:
     return f"  {slower:.2f} x the time (aim 1), {stalls:.2f} x the stalls (aim {aim})"
 
 
-def _row(cost: Cost) -> str:
+def cost_row(cost: Cost) -> str:
+    """Return the figures of a way in one line."""
     return (
         f"{cost.seconds:6.1f} s  peak {cost.peak:3d}  produce p50 {cost.p50_s * 1000:4.0f} ms"
         f"  p99 {cost.p99_s * 1000:5.0f} ms  max {cost.longest_s * 1000:5.0f} ms"
@@ -176,8 +191,13 @@ def _row(cost: Cost) -> str:
     )
 
 
-def _cost(
-    lab: Lab, topic: str, way: Way, throttle: int | None, lasts_s: float | None = None
+def cost_of(
+    lab: Lab,
+    topic: str,
+    way: Way,
+    throttle: int | None,
+    lasts_s: float | None = None,
+    scene: Scene = SIX_BROKERS,
 ) -> Cost:
     """Move the replicas of a topic with a producer on it, and measure the cost.
 
@@ -187,16 +207,18 @@ def _cost(
         way: how they are moved.
         throttle: bytes a second into each broker; None for no throttle.
         lasts_s: how long to wait where nothing is moved.
+        scene: what is moved.
     """
     connection = Connection.to(lab.bootstrap_servers)
-    first, target = _layouts(way.moves)
-    create_topic(connection, topic, [first(n) for n in range(PARTITIONS)])
-    fill(connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
-    plan = Plan(tuple(PartitionTarget(topic, n, tuple(target(n))) for n in range(PARTITIONS)))
+    first, target = _layouts(way.moves, scene)
+    numbers = range(scene.partitions)
+    create_topic(connection, topic, [first(n) for n in numbers])
+    fill(connection, topic, numbers, bytes_each=scene.bytes_each)
+    plan = Plan(tuple(PartitionTarget(topic, n, tuple(target(n))) for n in numbers))
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
-            producer(lab.bootstrap_servers, topic, PARTITIONS, Load(BYTES_S)) as p,
+            producer(lab.bootstrap_servers, topic, scene.partitions, Load(scene.bytes_s)) as p,
             sampled(lab) as machine,
         ):
             file = Path(folder) / f"{topic}.json"
@@ -214,7 +236,7 @@ def _cost(
                 remove_tool_throttles(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
         changes = changes_of(lab, topic, time.monotonic() - time.time())
-        period = _Period(ended_s - seconds, ended_s, peak)
+        period = _Period(ended_s - seconds, ended_s, peak, scene.bytes_s)
         cost = _judged(during, period, asyncio.run(_epochs(connection, topic)), changes, machine)
         if cost.written < LEAST_WRITTEN:
             raise SystemExit(f"not measured: the producer wrote {cost.written:.0%} of its load")
@@ -223,14 +245,16 @@ def _cost(
         delete_topics(connection, [topic])
 
 
-def _layouts(moves: Moves) -> tuple[Callable[[int], list[int]], Callable[[int], list[int]]]:
+def _layouts(
+    moves: Moves, scene: Scene
+) -> tuple[Callable[[int], list[int]], Callable[[int], list[int]]]:
     """Return the replicas of each partition at first, and at the end."""
 
     def old(number: int) -> list[int]:
-        return _brokers(number, 0)
+        return scene.replicas(number, 0)
 
     def new(number: int) -> list[int]:
-        return _brokers(number, HALF)
+        return scene.replicas(number, scene.half)
 
     def both(number: int) -> list[int]:
         return [*old(number), *new(number)]
@@ -241,10 +265,6 @@ def _layouts(moves: Moves) -> tuple[Callable[[int], list[int]], Callable[[int], 
         Moves.CUT: (both, new),
         Moves.NOTHING: (old, old),
     }[moves]
-
-
-def _brokers(number: int, first: int) -> list[int]:
-    return [first + 1 + (number + k) % HALF for k in range(3)]
 
 
 @contextmanager
@@ -328,23 +348,24 @@ class _Period(NamedTuple):
     since_s: float
     until_s: float
     peak: int
+    bytes_s: float
 
 
 def _judged(
     timed: Timed, period: _Period, bumps: int, changes: Sequence[Change], machine: Samples
 ) -> Cost:
     taken, seconds = [took_s for _, took_s, _ in timed], period.until_s - period.since_s
-    stalls = stalls_of(timed)
+    stalls = judged(stalls_of(timed), changes, machine)
     return Cost(
         seconds=seconds,
         peak=period.peak,
         p50_s=percentile(taken, 0.5),
         p99_s=percentile(taken, 0.99),
         longest_s=max(taken),
-        stalled_s=sum(stall.until_s - stall.since_s for stall in stalls),
-        written=len(timed) * MESSAGE_BYTES / (BYTES_S * seconds),
+        stalled_s=sum(stall.lasts_s for stall, _ in stalls),
+        written=len(timed) * MESSAGE_BYTES / (period.bytes_s * seconds),
         bumps=bumps,
-        causes=causes_of(stalls, changes, machine),
+        stalls=stalls,
         idle=machine.idle(period.since_s, period.until_s),
         gc_s=machine.gc_s(period.since_s, period.until_s),
     )

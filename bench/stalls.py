@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -54,6 +55,10 @@ class Stall(msgspec.Struct, frozen=True):
     """When the first of these messages was sent."""
     since_s: float
     until_s: float
+
+    @property
+    def lasts_s(self) -> float:
+        return self.until_s - self.since_s
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -115,14 +120,18 @@ def _cause(record: PartitionRecord, before: frozenset[int], now: frozenset[int])
     return Cause.BEGAN if record.adding else None
 
 
-def causes_of(
+class Judged(NamedTuple):
+    """A stall and what caused it."""
+
+    stall: Stall
+    cause: Cause
+
+
+def judged(
     stalls: Iterable[Stall], changes: Sequence[Change], machine: Samples
-) -> Mapping[Cause, float]:
-    """Return the partition-seconds of stalls by their cause."""
-    seconds: defaultdict[Cause, float] = defaultdict(float)
-    for stall in stalls:
-        seconds[_cause_of(stall, changes, machine)] += stall.until_s - stall.since_s
-    return seconds
+) -> Sequence[Judged]:
+    """Return each stall with its cause."""
+    return [Judged(stall, _cause_of(stall, changes, machine)) for stall in stalls]
 
 
 def _cause_of(stall: Stall, changes: Sequence[Change], machine: Samples) -> Cause:
@@ -139,7 +148,10 @@ def _cause_of(stall: Stall, changes: Sequence[Change], machine: Samples) -> Caus
     return Cause.BESIDE if beside else Cause.UNKNOWN
 
 
-def causes_text(seconds: Mapping[Cause, float]) -> str:
+def causes_text(stalls: Iterable[Judged]) -> str:
     """Return the partition-seconds by cause: "leader epoch 3.1, joined ISR 0.4"."""
+    seconds: defaultdict[Cause, float] = defaultdict(float)
+    for stall, cause in stalls:
+        seconds[cause] += stall.lasts_s
     named = [f"{cause} {seconds[cause]:.1f}" for cause in Cause if seconds.get(cause, 0) >= 0.05]  # noqa: PLR2004 - shown as 0.0
     return ", ".join(named) or "none"

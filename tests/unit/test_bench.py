@@ -33,7 +33,7 @@ from bench.pipeline.session import SessionSpec, record
 from bench.producing import Load
 from bench.rehearsal.figures import Figures, same_order
 from bench.rehearsal.figures import figures_of as figures_figures_of
-from bench.stalls import Cause, Change, Stall, causes_of, stalls_of
+from bench.stalls import Cause, Change, Judged, Stall, judged, stalls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -343,4 +343,4 @@ def test_messages_that_are_late_at_the_same_time_are_one_stall_of_their_partitio
 def test_a_stall_is_put_down_to_the_first_cause_with_evidence(
     changes: tuple[Change, ...], machine: Samples, cause: Cause
 ) -> None:
-    assert causes_of([STALL], changes, machine) == {cause: pytest.approx(1.0)}
+    assert judged([STALL], changes, machine) == [Judged(STALL, cause)]

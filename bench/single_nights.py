@@ -1,0 +1,108 @@
+"""What producers feel in each single round of a plan, and not on average.
+
+A mean hides the one night in which many records waited. Each round has all at once by Kafka's own
+tool, the default pace, `quiet`, and the same load with nothing moving for as long; what stalls then
+is the machine's, and is taken off by the second. `KTUI_BENCH_ROUNDS` gives the number of rounds
+(20), and `KTUI_BENCH_SHARE` the share of a core of each broker (0.4; none: shared cores).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row
+from bench.real.processor_shares import processor_shares
+from bench.stalls import Cause, Judged, causes_text
+
+TEN_BROKERS = Scene(half=5, partitions=16, bytes_each=40 * 1024 * 1024)
+THROTTLE = 20_000_000
+"""Bytes per second into each broker."""
+AT_ONCE = Way("all at once")
+DEFAULT = Way("default", ())
+QUIET = Way("quiet", ("--pace", "quiet"))
+AT_REST = Way("at rest", (), Moves.NOTHING)
+AIMS: Mapping[str, tuple[float, float]] = {DEFAULT.name: (0.1, 0.25), QUIET.name: (0.05, 0.25)}
+"""The share of all at once's stalls that most rounds have to keep, and that every round has to."""
+LEAST_ROUNDS = 0.9
+"""The share of rounds that have to keep the first."""
+_SHOWN_S = 0.5
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One night: the costs by way, in turn."""
+
+    costs: Mapping[str, Cost]
+
+    def net_s(self, way: str) -> float:
+        """Return the stalled partition-seconds without those of the machine itself."""
+        rest, cost = self.costs[AT_REST.name], self.costs[way]
+        return max(0.0, cost.stalled_s - rest.stalled_s * cost.seconds / rest.seconds)
+
+    def share(self, way: str) -> float:
+        """Return its stalls as a share of all at once's; 0 where there were none."""
+        return self.net_s(way) / max(self.net_s(AT_ONCE.name), 0.001) if self.net_s(way) else 0.0
+
+
+def run() -> None:
+    """Print each round, then the distribution of each way and the causes of its stalls."""
+    count = int(os.environ.get("KTUI_BENCH_ROUNDS", "20"))
+    share = float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
+    rounds: list[Round] = []
+    with processor_shares(share) as shares, brokers(2 * TEN_BROKERS.half) as lab:
+        if shares is not None:
+            shares.limit(lab)
+        cost_of(lab, "bench-cold", DEFAULT, THROTTLE, scene=TEN_BROKERS)  # cold JVMs are slow
+        for number in range(count):
+            print(f"round {number + 1}", flush=True)
+            costs: dict[str, Cost] = {}
+            for way in (AT_ONCE, DEFAULT, QUIET, AT_REST):
+                lasts_s = max((cost.seconds for cost in costs.values()), default=None)
+                topic = f"bench-{number}-{way.name.replace(' ', '-')}"
+                cost = cost_of(lab, topic, way, THROTTLE, lasts_s, TEN_BROKERS)
+                costs[way.name] = cost
+                print(f"  {way.name:<12}{cost_row(cost)}", flush=True)
+                print(f"    stalled by {causes_text(cost.stalls)}", flush=True)
+                for line in _longest(cost.stalls):
+                    print(f"      {line}", flush=True)
+            rounds.append(Round(costs))
+            print("\n".join(summary(rounds)), flush=True)
+
+
+def _longest(stalls: Sequence[Judged]) -> Iterator[str]:
+    for stall, cause in sorted(stalls, key=lambda each: each.stall.sent_s):
+        if stall.lasts_s >= _SHOWN_S:
+            at = f"partition {stall.partition} at {stall.sent_s:.2f} for {stall.lasts_s:.2f} s"
+            yield f"{at}: {cause}"
+
+
+def summary(rounds: Sequence[Round]) -> Iterator[str]:
+    """Say how many rounds keep each aim, which was the worst, and what caused the stalls."""
+    at_once = sorted(each.net_s(AT_ONCE.name) for each in rounds)
+    yield f"{len(rounds)} rounds; all at once {_spread(at_once)} partition-s, net of the machine"
+    for way, (most, every) in AIMS.items():
+        shares = sorted(each.share(way) for each in rounds)
+        times = [e.costs[way].seconds / e.costs[AT_ONCE.name].seconds for e in rounds]
+        kept = sum(share <= most for share in shares)
+        yield (
+            f"  {way}: {_spread(sorted(each.net_s(way) for each in rounds))} partition-s;"
+            f" {kept} of {len(rounds)} rounds at most {most} of all at once"
+            f" (aim {LEAST_ROUNDS:.0%}), the worst {shares[-1]:.2f} (aim {every});"
+            f" at most {max(times):.2f} of its time (aim 1)"
+        )
+    for way in (AT_ONCE.name, *AIMS, AT_REST.name):
+        seconds: defaultdict[Cause, float] = defaultdict(float)
+        for stall, cause in (each for r in rounds for each in r.costs[way].stalls):
+            seconds[cause] += stall.lasts_s
+        whole = sum(seconds.values()) or 1.0
+        causes = sorted(seconds.items(), key=lambda each: -each[1])
+        shares_text = ", ".join(f"{cause} {part / whole:.0%}" for cause, part in causes)
+        yield f"  causes, {way}: {shares_text or 'none'}"
+
+
+def _spread(ordered: Sequence[float]) -> str:
+    middle = ordered[len(ordered) // 2]
+    return f"{ordered[0]:.1f} to {ordered[-1]:.1f} (median {middle:.1f})"
