@@ -395,5 +395,5 @@ async def test_where_there_is_little_room_an_event_has_one_line_and_a_sign_for_t
         narrow.show((_SETTING, _WRONG))
         await view.pilot.pause()
         texts = [narrow.render_line(y).text.rstrip() for y in range(2)]
-        assert texts[0].endswith("limits: P 1▸")
+        assert texts[0].endswith("limits: P ▸")
         assert texts[1].endswith("broker 4 is down")

@@ -45,7 +45,7 @@ _SENTENCES: tuple[tuple[str, Topic, str], ...] = (
     (r"reassignment (started|under way)", Topic.STEP, "reassignment{s} started"),
     (r"re-targeted", Topic.STEP, "re-targeted"),
     (r"completed\b", Topic.STEP, "reassignment{s} completed"),
-    (r"cancelled\b", Topic.STEP, "reassignment{s} cancelled"),
+    (r"cancelled\b", Topic.STEP, "cancelled"),
     (r"changed elsewhere\b", Topic.STEP, "changed elsewhere"),
     (r"adding replica caught up", Topic.STEP, "replica{s} caught up"),
     (r"retiring broker \d+ left the ISR", Topic.STEP, "replica{s} retired"),
