@@ -275,8 +275,12 @@ def segment_path(session: Path, segment: int) -> Path:
 def files_under(path: Path) -> Iterator[Path]:
     """Yield the named file, or every path under a folder that is named as a segment."""
     if os.path.isdir(path):  # noqa: PTH112 - Path's own raises where it may not look
+        # os.walk passes over a folder that is pruned meanwhile; rglob raises before Python 3.13
         yield from sorted(
-            each for each in path.rglob("*") if each.name.removesuffix(UNFINISHED).endswith(CLOSED)
+            Path(folder, name)
+            for folder, folders, files in os.walk(path)
+            for name in (*folders, *files)
+            if name.removesuffix(UNFINISHED).endswith(CLOSED)
         )
     else:
         yield path

@@ -1,7 +1,8 @@
 """Damage is reported with its place, and everything intact around it is read."""
 
 import gzip
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -18,7 +19,7 @@ from ktui.recording.reading import (
     play_session,
     read_lines,
 )
-from ktui.recording.segments import End, Head
+from ktui.recording.segments import End, Head, files_under
 from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
@@ -109,6 +110,22 @@ def test_a_file_that_vanishes_during_replay_is_reported(recording: Recording) ->
     (damage,) = play_session(session)
 
     assert str(damage) == f"{session.files[0]}:1: cannot be read: No such file or directory"
+
+
+def test_a_folder_that_is_pruned_while_it_is_listed_is_passed_over(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pruned := tmp_path / "recordings" / "pruned").mkdir()
+    listed = os.scandir
+
+    def scandir(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+        if Path(folder) == pruned:
+            pruned.rmdir()
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [*files_under(tmp_path)] == files_in(recording.folder)
+    assert not pruned.exists()
 
 
 def test_duplicate_lines_are_played_once(recording: Recording, tmp_path: Path) -> None:
