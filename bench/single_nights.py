@@ -3,20 +3,19 @@
 A mean hides the one night in which many records waited. Each round has all at once by Kafka's own
 tool, the default pace, `quiet`, and the same load with nothing moving for as long; what stalls then
 is the machine's, and is taken off by the second. `KTUI_BENCH_ROUNDS` gives the number of rounds
-(20), and `KTUI_BENCH_SHARE` the share of a core of each broker (0.4; none: shared cores).
+(20), and `KTUI_BENCH_SHARE` the share of a core of each broker; without it, they share all cores.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row
 from bench.real.processor_shares import processor_shares
-from bench.stalls import Cause, Judged, causes_text
+from bench.stalls import Judged, causes_text, seconds_by_cause
 
 TEN_BROKERS = Scene(half=5, partitions=16, bytes_each=40 * 1024 * 1024)
 THROTTLE = 20_000_000
@@ -43,8 +42,8 @@ class Round(msgspec.Struct, frozen=True):
         return max(0.0, cost.stalled_s - rest.stalled_s * cost.seconds / rest.seconds)
 
     def share(self, way: str) -> float:
-        """Return its stalls as a share of all at once's; 0 where there were none."""
-        return self.net_s(way) / max(self.net_s(AT_ONCE.name), 0.001) if self.net_s(way) else 0.0
+        """Return its stalls as a share of all at once's."""
+        return self.net_s(way) / max(self.net_s(AT_ONCE.name), 0.001)
 
 
 def run() -> None:
@@ -94,9 +93,7 @@ def summary(rounds: Sequence[Round]) -> Iterator[str]:
             f" at most {max(times):.2f} of its time (aim 1)"
         )
     for way in (AT_ONCE.name, *AIMS, AT_REST.name):
-        seconds: defaultdict[Cause, float] = defaultdict(float)
-        for stall, cause in (each for r in rounds for each in r.costs[way].stalls):
-            seconds[cause] += stall.lasts_s
+        seconds = seconds_by_cause(each for r in rounds for each in r.costs[way].stalls)
         whole = sum(seconds.values()) or 1.0
         causes = sorted(seconds.items(), key=lambda each: -each[1])
         shares_text = ", ".join(f"{cause} {part / whole:.0%}" for cause, part in causes)

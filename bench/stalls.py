@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -148,10 +148,16 @@ def _cause_of(stall: Stall, changes: Sequence[Change], machine: Samples) -> Caus
     return Cause.BESIDE if beside else Cause.UNKNOWN
 
 
-def causes_text(stalls: Iterable[Judged]) -> str:
-    """Return the partition-seconds by cause: "leader epoch 3.1, joined ISR 0.4"."""
+def seconds_by_cause(stalls: Iterable[Judged]) -> Mapping[Cause, float]:
+    """Sum the partition-seconds of stalls by their cause."""
     seconds: defaultdict[Cause, float] = defaultdict(float)
     for stall, cause in stalls:
         seconds[cause] += stall.lasts_s
+    return seconds
+
+
+def causes_text(stalls: Iterable[Judged]) -> str:
+    """Return the partition-seconds by cause: "leader epoch 3.1, joined ISR 0.4"."""
+    seconds = seconds_by_cause(stalls)
     named = [f"{cause} {seconds[cause]:.1f}" for cause in Cause if seconds.get(cause, 0) >= 0.05]  # noqa: PLR2004 - shown as 0.0
     return ", ".join(named) or "none"

@@ -29,6 +29,9 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
 RATES = (LEADER_RATE, FOLLOWER_RATE)
+RATE_FIELDS = {LEADER_RATE: "leader_throttle_rate", FOLLOWER_RATE: "follower_throttle_rate"}
+"""The fields of `BrokerConfig` for them."""
+UNLIMITED = 2**63 - 1  # the value that Kafka takes and reports for no throttle
 REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from ktui.cluster.settings import UNLIMITED
 from ktui.planning.plan import join_all, join_named
 from ktui.quantities import Rate, as_rate, parse_quantity
 
@@ -90,7 +91,6 @@ EXPECTED = (
 WINDOW_S = 11.0  # seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)
 TOTAL, SLO = "total", "slo"
 _MOST_RATES = 3  # more rates of single brokers are described by the lowest and the highest
-_LARGEST = 2**63 - 2  # Kafka treats the next number as no throttle
 KB, MB = 10**3, 10**6
 _BROKER = re.compile(r"[0-9]{1,10}")
 
@@ -272,7 +272,7 @@ def _read(text: str) -> int | None:
         rate = float(parse_quantity(Rate, float(text) if is_number else text))
     except ValueError as error:
         raise ThrottleProblem(f"{text!r:.40}: {error}") from None
-    if not 1 <= rate <= _LARGEST:
+    if not 1 <= rate < UNLIMITED:
         raise ThrottleProblem(f"{text!r:.40} lets nothing through; {EXPECTED}")
     return math.floor(rate)
 

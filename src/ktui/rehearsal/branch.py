@@ -14,11 +14,10 @@ from ktui.cluster.ports import ClusterDescription, ConfigScope, LogDirsAnswer
 from ktui.cluster.settings import (
     CORDONED,
     EVERY,
-    FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
-    LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    RATE_FIELDS,
 )
 from ktui.execution.run.run import Run
 from ktui.planning.check.snapshot import Placement
@@ -69,11 +68,7 @@ def _of_topic(config: TopicConfig) -> Iterator[tuple[str, str]]:
         yield FOLLOWER_REPLICAS, config.follower_throttled_replicas
 
 
-_OF_BROKER = {
-    LEADER_RATE: "leader_throttle_rate",
-    FOLLOWER_RATE: "follower_throttle_rate",
-    LOG_DIR_RATE: "log_dir_throttle_rate",
-}
+_OF_BROKER = {**RATE_FIELDS, LOG_DIR_RATE: "log_dir_throttle_rate"}
 _OF_ALL = {
     schema.REBALANCE: "auto_leader_rebalance",
     schema.UNCLEAN: "unclean_leader_election",

@@ -343,6 +343,8 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
         await rehearse_first_choose(watch, tmp_path)
         assert "^y rehearse first" in watch.text
         await watch.press("ctrl+y", say="at target")
+        await watch.press("n")
+        assert "start plan" not in watch.text  # this one is being made
         assert "drain-3.json on simulated twins, prod-eu. Nothing was sent." in watch.text
         figures = watch.line("at target").rstrip(" ▁▂▃▄▅▆▇█")  # without the scroll bar
         assert figures.split() == ["at", "target", *["2", "of", "2"] * 3]

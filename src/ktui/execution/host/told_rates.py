@@ -1,4 +1,4 @@
-"""The rates of brokers that runs' events tell, for polls with settings from before the events."""
+"""Broker throttle rates from runs' events, in place of settings that a poll read before them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict
-from ktui.cluster.settings import FOLLOWER_RATE, LEADER_RATE, group_by_resource
+from ktui.cluster.settings import RATE_FIELDS, UNLIMITED, group_by_resource
 from ktui.execution.run.events import Configure, Configured, JournalEntry, SettingChanged
 
 _TOLD_FOR = timedelta(minutes=1)
 """Settings are read every 30 s: after this time, those of a poll were read after the event."""
-_FIELDS = {FOLLOWER_RATE: "follower_throttle_rate", LEADER_RATE: "leader_throttle_rate"}
-_UNLIMITED = 2**63 - 1  # Kafka's value for no throttle
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -25,14 +23,14 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 class ToldRates:
-    """The rates told by the events of all runs on one cluster, up to a poll."""
+    """Follows the events of a cluster's runs: what each broker's rates were last set to."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, ConfigResource], list[ConfigChange]] = {}
         self._told: dict[tuple[int, str], _Told] = {}  # by broker and setting
 
     def take(self, run: str, entries: Iterable[JournalEntry]) -> None:
-        """Take the next events of a run."""
+        """Follow a run through its next events."""
         for entry in entries:
             match entry.event:
                 case Configure(changes=changes):
@@ -52,22 +50,22 @@ class ToldRates:
 
     def _tell(self, at: datetime, resource: ConfigResource, key: str, value: str | None) -> None:
         if _is_rate(resource, key) and (value is None or _is_number(value)):
-            rate = _UNLIMITED if value is None else int(value)
-            self._told[int(resource.name), key] = _Told(at, rate if rate < _UNLIMITED else None)
+            rate = UNLIMITED if value is None else int(value)
+            self._told[int(resource.name), key] = _Told(at, rate if rate < UNLIMITED else None)
 
     def on(self, observation: Observation) -> Observation:
-        """Return a poll with the rates told in place of those read before that."""
+        """Return a poll whose throttle rates are those of the events, where these are newer."""
         configs = dict(observation.broker_configs)
         for (broker, key), told in self._told.items():
             if observation.at - told.at <= _TOLD_FOR:
                 config = configs.get(broker, BrokerConfig())
-                configs[broker] = msgspec.structs.replace(config, **{_FIELDS[key]: told.rate})
+                configs[broker] = msgspec.structs.replace(config, **{RATE_FIELDS[key]: told.rate})
         return msgspec.structs.replace(observation, broker_configs=configs)
 
 
 def _is_rate(resource: ConfigResource, key: str) -> bool:
-    return resource.scope is ConfigScope.BROKER and key in _FIELDS and _is_number(resource.name)
+    return resource.scope is ConfigScope.BROKER and key in RATE_FIELDS and _is_number(resource.name)
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= len(str(_UNLIMITED))
+    return text.isdecimal() and len(text) <= len(str(UNLIMITED))

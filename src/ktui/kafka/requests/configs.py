@@ -21,11 +21,11 @@ from ktui.cluster.ports import (
     SettingsAnswer,
 )
 from ktui.cluster.settings import (
-    FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
-    LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    RATE_FIELDS,
+    UNLIMITED,
 )
 from ktui.cluster.text import clean
 from ktui.kafka.transport.client import RequestFactory
@@ -43,8 +43,7 @@ _TOPIC_KEYS = (
 )
 
 _BROKER_NUMBERS = {
-    "leader_throttle_rate": LEADER_RATE,
-    "follower_throttle_rate": FOLLOWER_RATE,
+    **{field: key for key, field in RATE_FIELDS.items()},
     "log_dir_throttle_rate": LOG_DIR_RATE,
     "leader_imbalance_check_interval_s": "leader.imbalance.check.interval.seconds",
     "fetch_backoff_ms": "replica.fetch.backoff.ms",
@@ -57,7 +56,6 @@ _BROKER_FLAGS = {
     "unclean_leader_election": "unclean.leader.election.enable",
 }
 
-_UNLIMITED = 2**63 - 1  # the value that brokers report for a throttle that is not set
 _KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
 _SCOPES = {number: scope for scope, number in _KINDS.items()}
 _SOURCES = {
@@ -168,7 +166,7 @@ def _flag(text: str | None) -> bool | None:
 def _number(text: str | None) -> int | None:
     if text is None or not text.lstrip("-").isdigit():
         return None
-    return None if int(text) == _UNLIMITED else int(text)
+    return None if int(text) == UNLIMITED else int(text)
 
 
 def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Any:

@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr
 
 from ktui.cluster.broker import Broker
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.settings import UNLIMITED
 from ktui.execution.run import events
 from ktui.pacing.limits import FIELDS, Limits, LimitsProblem, parse_limits
 from ktui.pipeline.forecast.model import Model, SimulatedUse, beyond_evidence, missing_evidence
@@ -60,8 +61,6 @@ FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)
 """What is multiplied: what a run has at once, and its throttle."""
 _AT_ONCE = tuple(field for field, limit in FIELDS.items() if limit.bounds_copies)
 
-_MOST_BYTES_S = 2**63 - 2  # Kafka treats the next number as no throttle
-
 
 def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridCell, ...]:
     """Return multiples of a run's own limits and throttle, for when no file names a grid.
@@ -92,7 +91,7 @@ def relative_grid(own: GridCell, partitions: int, bytes_s: float) -> tuple[GridC
 
 def _times(rates: ThrottleRates, factor: Fraction) -> ThrottleRates:
     def times(rate: int | None) -> int | None:
-        return None if rate is None else max(1, min(_MOST_BYTES_S, int(rate * factor)))
+        return None if rate is None else max(1, min(UNLIMITED - 1, int(rate * factor)))
 
     brokers = tuple(BrokerRate(each.broker, times(each.bytes_s)) for each in rates.brokers)
     return ThrottleRates(times(rates.every), brokers, times(rates.budget))

@@ -70,7 +70,6 @@ from ktui.tui.screens.dialog import Action, Commands, CommandScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_sections
 from ktui.tui.screens.panels import Panels, ViewKeeper
-from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.questions import ToolCommandsScreen
 from ktui.tui.screens.run.change_screen import LimitsScreen, ThrottleScreen
 from ktui.tui.screens.runs import InsightsScreen, RunsScreen
@@ -100,7 +99,6 @@ _OPENS = {
     "show_runs": RunsScreen,
     "show_throttle": ThrottleScreen,
     "show_tool_commands": ToolCommandsScreen,
-    "start_plan": PlanScreen,
 }
 _EVENT_SEVERITIES = {
     "information": EventSeverity.NEWS,
@@ -512,6 +510,8 @@ class KtuiApp(App[None], Services):
         if action == "resume_run":
             status = self.run_controller.status
             return status is not None and status.state is RunState.RESUMABLE
+        if action == "start_plan":  # none above another, nor above its rehearsal
+            return not self.run_controller.makes_plan
         own = _OPENS.get(action)
         return own is None or not isinstance(self.screen, own)
 

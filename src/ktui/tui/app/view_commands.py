@@ -256,9 +256,7 @@ class Abilities(KeyAbilities):
             "cancel": lambda: self._may_write_on_run() and not run.elsewhere,
             "mark": lambda: self._may_write_on_run() or cancels.may_cancel_foreign,
             "resume_run": self._may_resume,
-            "start_plan": lambda: (
-                runs.state_dir is not None and runs.resume_problem is None and not run.makes_plan
-            ),
+            "start_plan": lambda: runs.state_dir is not None and runs.resume_problem is None,
             "show_runs": lambda: runs.state_dir is not None,
             "next_run": lambda: bool(run.others) and not run.makes_plan,
             "cancel_foreign": lambda: cancels.may_cancel_foreign,

@@ -446,8 +446,9 @@ class BrokersPanel(Panel, can_focus=True):
         lines = broker_lines(views.values(), width, self.size.height - 1) if views else []
         stale = app.outage is not None
         drawn = [content(faded(line) if stale else line) for line in lines]
-        status, title = app.cluster_status(), [Piece(self.TITLE, bold=True)]
-        if status is not None and status.run is not None and status.others:
+        title = [Piece(self.TITLE, bold=True)]
+        status = None if app.attached is None else app.cluster_status()
+        if status is not None and status.others:
             title.append(Piece(" · to move: this run; in, out: all moves", "dim"))
         self.draw_rule(title)
         self.query_one(Lines).show(drawn)
