@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from ktui.cli.pipeline import run as job
-from ktui.cli.pipeline.run import command
+from ktui.cli.pipeline.verbs import run as command
 from ktui.pipeline.ingest import segments
 from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake.manifest import Manifest, PipelineProblem, SegmentRead

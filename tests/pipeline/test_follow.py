@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from ktui.cli.pipeline.run import command
+from ktui.cli.pipeline.verbs import run as command
 from ktui.lab.nodes import wait_for
 from ktui.pipeline.forecast.derived import DerivedOptions, WhatIfOptions
 from ktui.pipeline.ingest.decode import SegmentSelection

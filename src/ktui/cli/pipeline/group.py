@@ -21,30 +21,17 @@ from ktui.recording.segments import open_recording_file
 from ktui.recording.stored import StoredSegment
 
 VERBS = {
-    "run": "ktui.cli.pipeline.run:command",
-    "check": "ktui.cli.pipeline.sql:check_command",
-    "report": "ktui.cli.pipeline.report:command",
-    "sql": "ktui.cli.pipeline.sql:command",
-    "package": "ktui.cli.pipeline.run:package_command",
+    "run": "ktui.cli.pipeline.verbs:run",
+    "check": "ktui.cli.pipeline.verbs:check",
+    "report": "ktui.cli.pipeline.verbs:report",
+    "sql": "ktui.cli.pipeline.verbs:sql",
+    "package": "ktui.cli.pipeline.verbs:package",
 }
-HELP = {
-    "run": "Bring the tables up to date with the recordings.",
-    "check": "Count what the tables hold, and what is missing.",
-    "report": "Write a one-page report on a run or a cluster.",
-    "sql": "Query the tables with SQL.",
-    "package": "Write the files for spark-submit, for a Spark cluster.",
-}
-"""The help is here because loading a verb needs libraries that may be missing."""
 _EXTRA = ("pyspark", "pyarrow", "duckdb", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
 
 
 class PipelineVerbs(LazyGroup):
-    """The group of pipeline verbs; it names what to install if a verb cannot be loaded."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(HELP.items()))
+    """The group of pipeline verbs; it names what to install if a verb cannot work without it."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; if a library of the extra is missing, name the command that installs it."""
@@ -67,8 +54,8 @@ class PipelineVerbs(LazyGroup):
 def command() -> None:
     """Turn recordings into tables with Spark, and tables into reports.
 
-    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). `run` also needs Java 17; so does
-    `check` of a lake at a URI.
+    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). `run` also needs Java 17, except with
+    --engine sail; so does `check` of a lake at a URI.
     """
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.option import add_option
-from ktui.cli.options.common import output_option, state_dir_option
-from ktui.cli.pipeline.group import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of
 from ktui.durable import find_place, write_output
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.lake.manifest import PipelineProblem
@@ -19,14 +17,7 @@ from ktui.pipeline.report.page import page
 from ktui.quantities import as_bytes, as_count
 
 
-@click.command("report")
-@lake_option
-@state_dir_option
-@add_option("--run RUN", "The run's name, or its id if several runs share the name.")
-@add_option("--cluster ID", "Report on all recordings of the cluster with this id.")
-@output_option("Write the page to this file; an existing file is replaced.", Path("report.html"))
-@add_option("--open", "Open the page in the browser.", "show")
-def command(
+def write_report(
     *,
     lake: str | None,
     state: StateDir,
@@ -35,11 +26,7 @@ def command(
     output: Path,
     show: bool,
 ) -> None:
-    """Write a one-page report on a run or a cluster, in words, figures and tables.
-
-    The page is one file, and needs no network. ktui reads it from the tables that `ktui pipeline
-    run` has made. This needs no Java.
-    """
+    """Do what `ktui pipeline report` is for."""
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
     with damage_as_problem(place):

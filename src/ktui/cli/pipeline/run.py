@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ import click
 from pyspark.sql import SparkSession
 
 from ktui.cli.context.config import Engine, load_config
-from ktui.cli.context.option import add_option, all_of
 from ktui.cli.context.terminal import BadInput, telling_interrupts
-from ktui.cli.options.common import state_dir_option
-from ktui.cli.pipeline.group import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of
+from ktui.cli.pipeline.verbs import EVERY, LOCAL
 from ktui.cluster.text import clean
 from ktui.durable import open_regular
 from ktui.execution.host.state_dir import StateDir
@@ -45,35 +43,6 @@ from ktui.pipeline.run.run import (
 from ktui.pipeline.spark.progress import SparkProgress
 from ktui.pipeline.spark.sail import check_jvm, check_places, check_sail, sail
 from ktui.quantities import Seconds, as_count, parse_quantity
-from ktui.recording.segments import wall_ms
-
-derived_options = all_of(
-    add_option(
-        "--what-if",
-        "Simulate all recorded runs under other limits as well, and recommend faster ones that "
-        "hold no more replicas at once than the run did.",
-    ),
-    add_option(
-        "--grid FILE",
-        "A YAML file with the limits and throttles to simulate the runs with; by default "
-        "a quarter to four times each run's own. Implies --what-if.",
-        type=click.Path(path_type=Path, dir_okay=False),
-    ),
-    add_option(
-        "--window TIME",
-        "How long a run may take, such as 4h: ktui recommends the gentlest limits that fit. "
-        "Implies --what-if.",
-    ),
-    add_option(
-        "--no-insights",
-        "Write only the recorded facts: no check of forecasts, no insights.",
-    ),
-    add_option(
-        "--keep-insights",
-        "Keep new insights in the lake only, and do not replace those of the live view.",
-    ),
-)
-"""`read_derived_options` reads their values."""
 
 
 def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
@@ -105,10 +74,6 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a program that spark-submit has started; such a program has a JVM and a master already."""
 
 _LOG = "pipeline.log"
-_LOCAL = "local[*]"
-master_option = add_option(
-    "--master URL", f"Spark's master URL, as for spark-submit; {_LOCAL} by default."
-)
 
 
 @contextmanager
@@ -135,7 +100,7 @@ def spark_for(
     line = SparkProgress(sys.stderr)
     line.tell("starting Spark")
     try:
-        spark = start(master or (None if submitted else _LOCAL), log=log, small=small)
+        spark = start(master or (None if submitted else LOCAL), log=log, small=small)
         try:
             with line.following(spark.sparkContext), ExitStack() as stack:
                 if not is_local(spark.sparkContext):
@@ -166,50 +131,10 @@ def sail_for(request: PipelineRequest) -> Iterator[tuple[SparkSession, SparkProg
         line.close()
 
 
-_EVERY = "60s"
 _MOST_SHOWN = 50
 
 
-def _moment_ms(text: str) -> int:
-    try:
-        return wall_ms(datetime.fromisoformat(text).astimezone())
-    except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{text!r} is not a time. Give a date, or a date and time: 2026-11-21, "
-            "2026-11-21T15:00, 2026-11-21T15:00+01:00"
-        ) from None
-
-
-@click.command("run")
-@add_option(
-    "--recordings DIR",
-    "A file or folder of recordings, as a path or URI; may be repeated. Folders are searched "
-    "at any depth. By default the state directory.",
-    multiple=True,
-)
-@lake_option
-@add_option(
-    "--engine NAME",
-    "What computes the tables: spark, or sail, which runs in this process without Java and starts "
-    "at once, for the files of this machine. By default `engine:` in config.yaml, or spark.",
-    type=click.Choice([each.value for each in Engine]),
-)
-@master_option
-@add_option(
-    "--cluster ID", "Only segments of this cluster; may be repeated.", "clusters", multiple=True
-)
-@add_option("--since TIME", "Only segments with data at or after TIME.", reads=_moment_ms)
-@add_option("--until TIME", "Only segments with data at or before TIME.", reads=_moment_ms)
-@add_option(
-    "--follow", "Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM."
-)
-@add_option(
-    "--every TIME",
-    f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
-)
-@derived_options
-@state_dir_option
-def command(  # noqa: PLR0913 - an option each
+def bring_up_to_date(  # noqa: PLR0913 - an option each
     *,
     recordings: tuple[str, ...],
     lake: str | None,
@@ -223,22 +148,10 @@ def command(  # noqa: PLR0913 - an option each
     state: StateDir,
     **derived_values: Any,
 ) -> None:
-    """Bring the tables up to date with the recordings.
-
-    ktui reads only segments that are new to the lake, and computes of the tables what follows from
-    them. Everything else stays. Readers of the lake see the previous version until the new one is
-    complete. If this command is interrupted, the previous version stays.
-
-    Segments that --cluster, --since or --until leave out are read by a later run without these
-    options.
-
-    With --follow, ktui keeps running, and prints a line for each version of the lake that it
-    writes. Ctrl-C or SIGTERM ends it with exit code 0. Started again, it continues where it left
-    off.
-    """
+    """Do what `ktui pipeline run` is for."""
     if every is not None and not follow:
         raise click.UsageError("--every needs --follow")
-    every_s = time_above_0("--every", every or _EVERY, _EVERY)
+    every_s = time_above_0("--every", every or EVERY, EVERY)
     with_sail = _chosen(engine, master) is Engine.SAIL
     selection = SegmentSelection(since_ms=since, until_ms=until, clusters=frozenset(clusters))
     places = recordings or (str(state.path),)
@@ -337,15 +250,8 @@ def _outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
         yield f"Left out: {unfinished} still being written. Run this again later"
 
 
-@click.command("package")
-@click.argument(
-    "folder", type=click.Path(path_type=Path, file_okay=False), default=".", metavar="[DIR]"
-)
-def package_command(*, folder: Path) -> None:
-    """Write the files for spark-submit: ktui.zip, the code, and ktui_job.py, the program.
-
-    Use them on clusters without ktui. The program takes the options of `ktui pipeline run`.
-    """
+def write_package(*, folder: Path) -> None:
+    """Do what `ktui pipeline package` is for."""
     from ktui.pipeline.spark.cluster import package  # noqa: PLC0415 - as in spark_for
 
     try:

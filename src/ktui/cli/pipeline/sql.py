@@ -15,11 +15,10 @@ from typing import Any
 import click
 import msgspec
 
-from ktui.cli.context.option import add_option
 from ktui.cli.context.terminal import NOT_ALL_DONE, BadInput, print_note
-from ktui.cli.options.common import json_option, parse_amount, state_dir_option
+from ktui.cli.options.common import parse_amount
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, shown_json
-from ktui.cli.pipeline.group import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of
 from ktui.cluster.text import clean
 from ktui.columns import table
 from ktui.execution.host.state_dir import StateDir
@@ -45,22 +44,7 @@ _MOST_ROWS = 1_000  # the most rows of a table, which is in memory as a whole
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
-@click.command("sql")
-@click.argument("query", required=False)
-@add_option(
-    "--file FILE",
-    "Read the query from this file; - for standard input.",
-    type=click.Path(path_type=Path),
-)
-@add_option("--tables", "List the tables with their columns.")
-@add_option("--csv", "Print comma-separated values, with a header.", "as_csv")
-@add_option("--json", "Print each row as a line of JSON.", "as_json")
-@add_option(
-    "--timeout TIME", "How long the query may take, such as 2h.", default="10m", show_default=True
-)
-@lake_option
-@state_dir_option
-def command(  # noqa: PLR0913 - an option each
+def query_tables(  # noqa: PLR0913 - an option each
     *,
     query: str | None,
     file: Path | None,
@@ -71,12 +55,7 @@ def command(  # noqa: PLR0913 - an option each
     lake: str | None,
     state: StateDir,
 ) -> None:
-    """Run a query on the tables of a lake; without QUERY, list them.
-
-    QUERY is one SELECT, WITH, FROM, DESCRIBE or SUMMARIZE in DuckDB's SQL, or - for standard input.
-    It sees the current version of the lake, and can neither read nor write anything else. Times are
-    in UTC. It may use a quarter of the machine's memory. This needs no Java.
-    """
+    """Do what `ktui pipeline sql` is for."""
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     text = _query_text(query, file)
@@ -182,18 +161,8 @@ def _cell(value: Any) -> str:
     return _encode(value).decode().strip('"')
 
 
-@click.command("check")
-@lake_option
-@add_option(
-    "--master URL", "Count with Spark, on this master; by default only a lake at a URI needs Spark."
-)
-@state_dir_option
-@json_option
-def check_command(*, lake: str | None, master: str | None, state: StateDir, json: bool) -> None:
-    """Count lines, copies, unreadable lines, gaps and clock steps in the tables.
-
-    Exit code 3 if recorded lines are not in the tables, because they are damaged or missing.
-    """
+def check_tables(*, lake: str | None, master: str | None, state: StateDir, json: bool) -> None:
+    """Do what `ktui pipeline check` is for."""
     place = lake_of(lake, state)
     if master is None and local_path(place) is not None:
         findings = check(DuckLake.open(place))

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.pipeline.run import command
+from ktui.cli.pipeline.verbs import run as command
 from ktui.pipeline.lake.manifest import PipelineProblem
 from ktui.pipeline.spark import sail
 from support.cli.call_ktui import call_ktui

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
+from ktui.cli.pipeline.group import VERBS
 from ktui.cli.pipeline.sql import findings_text
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.run.follow import following_alone
@@ -17,11 +19,11 @@ from support.cli.call_ktui import call_ktui
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
 
 
-def called_without(library: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Call ktui where a library is not installed."""
+def called_without(libraries: Collection[str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Call ktui where libraries are not installed."""
     code = (
         "import sys\n"
-        f"sys.modules[{library!r}] = None\n"
+        f"sys.modules.update(dict.fromkeys({[*libraries]!r}))\n"
         f"sys.argv = ['ktui', *{words!r}]\n"
         "from ktui.cli.main import main\n"
         "main()"
@@ -66,14 +68,20 @@ def test_no_other_verb_loads_the_libraries_of_the_pipeline(tmp_path: Path) -> No
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     verb: str, library: str
 ) -> None:
-    run = called_without(library, "pipeline", verb, "--help")
+    run = called_without([library], "pipeline", verb, "--lake", "x")
 
-    if verb == "report" and run.returncode == 0:  # its help needs none
-        run = called_without(library, "pipeline", verb, "--lake", "x", "--run", "y")
     assert run.returncode == 2, run.stdout + run.stderr
     assert f"needs {library}, which is not installed" in run.stderr
     assert "pip install 'ktui[pipeline]'" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_explains_itself_where_nothing_of_the_extra_is_installed(verb: str) -> None:
+    run = called_without([*_HEAVY, "duckdb", "jinja2"], "pipeline", verb, "--help")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"Usage: ktui pipeline {verb} " in run.stdout
 
 
 def test_where_nothing_is_recorded_no_java_is_started_to_say_so(tmp_path: Path) -> None:
