@@ -21,7 +21,7 @@ from ktui.execution.run.options import NO_SCHEDULE
 from ktui.execution.run.text import limits_text, schedule_text
 from ktui.inputfile import FileProblem
 from ktui.pacing.limits import MEANINGS, NUMBERS, is_limited
-from ktui.planning.check.findings import Finding
+from ktui.planning.check.findings import Finding, Severity
 from ktui.planning.plan import Plan, join_all
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.quantities import as_bytes, as_count, as_duration, as_rate
@@ -157,7 +157,7 @@ def _one_copy(twin: Twin) -> str:
     alone = min((1.0 / (1.0 + b.copy_half_at) for b in twin.spec.brokers), default=1.0)
     if alone == 1.0:
         return ""
-    return f", and {alone:.0%} of it while it has one copy"
+    return f"; with one copy at a time, {alone:.0%} of that"
 
 
 def _figures(twins: Sequence[RehearsedTwin]) -> Iterator[str]:
@@ -402,8 +402,14 @@ class ClusterRehearser:
         )
         at = f"{taken.info.taken.astimezone():%H:%M:%S}"
         notes = [f"the twins are those of a snapshot taken at {at}", *map(clean, twin_notes(taken))]
+        warnings = [
+            f"{each.severity}: {clean(each.sentence)}"
+            for each in report.findings
+            if each.severity is not Severity.NOTE
+        ]
+        text = [*warnings, *([""] if warnings else []), rehearsal_text(report, colours=False)]
         return RehearsedPlan(
-            report="\n".join([rehearsal_text(report, colours=False), "", *notes]),
+            report="\n".join([*text, "", *notes]),
             time=_rehearser_time(twins),
             holds=report.holds,
         )

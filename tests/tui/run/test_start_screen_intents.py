@@ -371,6 +371,22 @@ async def test_a_plan_is_rehearsed_with_the_limits_typed_on_one_snapshot_and_not
     }
 
 
+async def test_a_rehearsal_warns_of_what_its_plan_would_leave_before_all_else(
+    tmp_path: Path,
+) -> None:
+    racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "a", 6: "a"}
+    cluster = a_quiet_cluster(*NAMES, racks=racks)
+    async with watching_runs(cluster, size=LARGE) as watch:
+        watch.engines.rehearser = ClusterRehearser(
+            "prod-eu", Twins(cluster), measure_s=0, clock=cluster.clock
+        )
+        await rehearse_first_choose(watch, tmp_path)
+        await watch.press("ctrl+y", say="at target")
+        lines = [line for line in watch.lines if ": " in line]
+        assert "would be carried out on every twin" in lines[0]
+        assert "warning: replicas share a rack" in lines[1]
+
+
 async def test_the_view_goes_on_beside_a_rehearsal_which_escape_cancels(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster(*NAMES), size=SMALL) as watch:
         endless = Endless()

@@ -216,7 +216,7 @@ async def test_free_lines_show_the_partition_under_the_cursor_the_brokers_and_th
         assert watch.line(f"─ 1 {watch.cursor} ·")
         # below it are the brokers and the events
         assert "+2 to come" in watch.line("  4      ")
-        assert watch.line("─ 3 events ─")
+        assert watch.line("─ 3 events · e all ─")
         # the full detail is still a key away, and a small screen has the list alone
         await watch.press("enter")
         assert type(watch.app.screen).__name__ == "DetailScreen"

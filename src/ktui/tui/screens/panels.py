@@ -102,7 +102,8 @@ class EventsPanel(Panel):
 
     @on(Resize)
     def draw(self) -> None:
-        self.draw_rule(corner="┬" if self.has_class("-beside") else "")
+        title = [Piece(self.TITLE, bold=True), Piece(" · e all", "dim")]
+        self.draw_rule(title, corner="┬" if self.has_class("-beside") else "")
         events = self.query_one(EventList)
         if events.events is not services(self).events:
             events.show(services(self).events)

@@ -25,6 +25,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import Stage
 from ktui.inputfile import FileProblem
 from ktui.insights import NOTHING, Insights, InsightsSection, insights_in, sections
+from ktui.planning.check.findings import Severity
 from ktui.quantities import as_count
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
@@ -369,6 +370,8 @@ def _line(line: str) -> Content:
         return Content.styled(line, "bold $error")
     if any(words in line for words in _GOOD):
         return Content.assemble((subject, "bold $success"), line.removeprefix(subject))
+    if subject == Severity.WARNING:
+        return Content.styled(line, "$warning")
     if subject in _OF_FAULTS:
         return Content.assemble((subject, "$dim"), line.removeprefix(subject))
     return Content(line)
