@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row
+from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row, warm_up
 from bench.real.processor_shares import processor_shares
 from bench.stalls import Judged, causes_text, seconds_by_cause
 
@@ -54,7 +54,7 @@ def run() -> None:
     with processor_shares(share) as shares, brokers(2 * TEN_BROKERS.half) as lab:
         if shares is not None:
             shares.limit(lab)
-        cost_of(lab, "bench-cold", DEFAULT, THROTTLE, scene=TEN_BROKERS)  # cold JVMs are slow
+        warm_up(lab, TEN_BROKERS)
         for number in range(count):
             print(f"round {number + 1}", flush=True)
             costs: dict[str, Cost] = {}

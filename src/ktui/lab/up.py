@@ -223,6 +223,8 @@ class LabRequest(msgspec.Struct, frozen=True):
     controllers: int = 1
     log_dirs: int = 1
     settings: dict[str, str] = {}
+    jvm_flags: tuple[str, ...] = ()
+    """Added to those of each node, while it is not restarted; a later flag outweighs an earlier."""
 
 
 def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:
@@ -248,7 +250,7 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
             raise WrongInput(f"{folder} is not empty", fix="Name another folder with --dir.")
         lab = _prepare(folder, request, report)
         try:
-            return _start_new(lab, connect, report)
+            return _start_new(lab, request.jvm_flags, connect, report)
         except BaseException:
             down(lab, keep=False)
             raise
@@ -348,7 +350,9 @@ def _check_disk(folder: Path) -> None:
         )
 
 
-def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
+def _start_new(
+    lab: Lab, jvm_flags: tuple[str, ...], connect: Connect, report: ProgressReport
+) -> Lab:
     _write_files(lab, report)
     count = sum(len(lab.log_dirs(node)) for node in lab.layout.nodes)
     report(f"formatting {count} log dirs")
@@ -356,8 +360,11 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     archive = Path(lab.layout.class_archive) if lab.layout.class_archive else None
     to_record = archive if archive and not archive.exists() else None
     report(f"starting the controller and {lab.size}")
-    flags = {1: [RECORD_FLAG]} if to_record else {}
-    pids = {node.id: nodes.start(lab, node, *flags.get(node.id, [])) for node in lab.layout.nodes}
+    recorded = {1: [RECORD_FLAG]} if to_record else {}
+    pids = {
+        node.id: nodes.start(lab, node, *recorded.get(node.id, []), *jvm_flags)
+        for node in lab.layout.nodes
+    }
     asyncio.run(wait_until_ready(lab, connect, report))
     if lab.layout.security is not Security.PLAINTEXT:
         report("granting the viewer its permissions")
