@@ -249,7 +249,7 @@ def cost_of(
 
 
 def warm_up(lab: Lab, scene: Scene) -> None:
-    """Let brokers that have just started compile what a plan needs: it takes several."""
+    """Carry out plans until brokers that have just started have compiled what plans need."""
     small = msgspec.structs.replace(scene, bytes_each=scene.bytes_each // 5)
     for number in range(_WARM_UPS):
         cost_of(lab, f"bench-cold-{number}", WAYS[2], None, scene=small)
@@ -310,7 +310,7 @@ def remove_tool_throttles(lab: Lab, plan: Path) -> None:
 def quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start a process without its output, which leaves the CPUs to the brokers.
 
-    A mover runs on another machine than they, and may not take the CPU from them here.
+    In production, a mover runs on a machine of its own, and takes no CPU from them.
     """
     nice = ["nice", "-n", "10", *argv]
     return subprocess.Popen(nice, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -407,9 +407,9 @@ class ClusterRehearser:
             for each in report.findings
             if each.severity is not Severity.NOTE
         ]
-        text = [*warnings, *([""] if warnings else []), rehearsal_text(report, colours=False)]
+        blocks = ["\n".join(warnings), rehearsal_text(report, colours=False), "\n".join(notes)]
         return RehearsedPlan(
-            report="\n".join([*text, "", *notes]),
+            report="\n\n".join(filter(None, blocks)),
             time=_rehearser_time(twins),
             holds=report.holds,
         )

@@ -224,7 +224,7 @@ class LabRequest(msgspec.Struct, frozen=True):
     log_dirs: int = 1
     settings: dict[str, str] = {}
     jvm_flags: tuple[str, ...] = ()
-    """Added to those of each node, while it is not restarted; a later flag outweighs an earlier."""
+    """More flags for the first start of each node; they override the usual ones."""
 
 
 def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:

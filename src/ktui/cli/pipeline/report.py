@@ -26,7 +26,7 @@ def write_report(
     output: Path,
     show: bool,
 ) -> None:
-    """Do what `ktui pipeline report` is for."""
+    """Carry out `ktui pipeline report`, given the values of its options."""
     place = lake_of(lake, state)
     tables = ArrowLake.open(place)
     with damage_as_problem(place):

@@ -148,7 +148,7 @@ def bring_up_to_date(  # noqa: PLR0913 - an option each
     state: StateDir,
     **derived_values: Any,
 ) -> None:
-    """Do what `ktui pipeline run` is for."""
+    """Carry out `ktui pipeline run`, given the values of its options."""
     if every is not None and not follow:
         raise click.UsageError("--every needs --follow")
     every_s = time_above_0("--every", every or EVERY, EVERY)
@@ -251,7 +251,7 @@ def _outcome_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
 
 
 def write_package(*, folder: Path) -> None:
-    """Do what `ktui pipeline package` is for."""
+    """Carry out `ktui pipeline package`, given the values of its options."""
     from ktui.pipeline.spark.cluster import package  # noqa: PLC0415 - as in spark_for
 
     try:

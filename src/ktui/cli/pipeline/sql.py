@@ -55,7 +55,7 @@ def query_tables(  # noqa: PLR0913 - an option each
     lake: str | None,
     state: StateDir,
 ) -> None:
-    """Do what `ktui pipeline sql` is for."""
+    """Carry out `ktui pipeline sql`, given the values of its options."""
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     text = _query_text(query, file)
@@ -162,7 +162,7 @@ def _cell(value: Any) -> str:
 
 
 def check_tables(*, lake: str | None, master: str | None, state: StateDir, json: bool) -> None:
-    """Do what `ktui pipeline check` is for."""
+    """Carry out `ktui pipeline check`, given the values of its options."""
     place = lake_of(lake, state)
     if master is None and local_path(place) is not None:
         findings = check(DuckLake.open(place))
