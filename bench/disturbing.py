@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from bench.checks import check_count
+from bench.consuming import Read, consumer
 from bench.machine import Samples, sampled
 from bench.producing import MESSAGE_BYTES, Load, producer
 from bench.stalls import Change, Judged, Timed, causes_text, changes_of, judged, stalls_of
@@ -48,7 +51,19 @@ MOST_GC_S = 1.0
 """So is one with more garbage collection in one JVM."""
 _AS_IN_PRODUCTION = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
 """Without the second compiler a lab starts faster, but a copied byte costs twice the CPU."""
-_WARM_UPS = 3
+_KAFKAS_OWN = {
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "background.threads": "10",
+    "log.segment.bytes": str(1024**3),
+    "replica.fetch.max.bytes": str(1024**2),
+    "replica.lag.time.max.ms": "30000",
+}
+"""Kafka's defaults. A lab's segments of 16 MiB roll, and are flushed, all in the same second."""
+_DELETED_SOON = {"log.segment.delete.delay.ms": "5000"}
+"""What was moved away is deleted before the next way, and not in the midst of it (60 s)."""
+_WARM_UPS = (40, 20, 10, 5)
+"""The parts of the bytes that are moved in turn: cold brokers take too long for many at once."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
@@ -134,6 +149,10 @@ class Cost(msgspec.Struct, frozen=True):
     """Partition-seconds in which some message had waited for more than 0.3 s."""
     written: float
     """The share of its load that the producer wrote."""
+    read: float
+    """The share of that which the consumer read."""
+    unread_s: float
+    """The longest time from sending a record to reading it at the tail."""
     bumps: int
     """Sum of the increases of leader epochs over all partitions."""
     stalls: Sequence[Judged]
@@ -189,7 +208,8 @@ def cost_row(cost: Cost) -> str:
     return (
         f"{cost.seconds:6.1f} s  peak {cost.peak:3d}  produce p50 {cost.p50_s * 1000:4.0f} ms"
         f"  p99 {cost.p99_s * 1000:5.0f} ms  max {cost.longest_s * 1000:5.0f} ms"
-        f"  stalled {cost.stalled_s:5.1f} partition-s  {cost.bumps} epoch bumps"
+        f"  stalled {cost.stalled_s:5.1f} partition-s  read after {cost.unread_s * 1000:5.0f} ms"
+        f"  {cost.bumps} epoch bumps"
         f"  {cost.written:.0%} of the load  idle {cost.idle:.0%}  GC {cost.gc_s:.1f} s"
     )
 
@@ -218,9 +238,11 @@ def cost_of(
     create_topic(connection, topic, [first(n) for n in numbers])
     fill(connection, topic, numbers, bytes_each=scene.bytes_each)
     plan = Plan(tuple(PartitionTarget(topic, n, tuple(target(n))) for n in numbers))
+    _settle(lab)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
+            consumer(lab.bootstrap_servers, topic) as c,
             producer(lab.bootstrap_servers, topic, scene.partitions, Load(scene.bytes_s)) as p,
             sampled(lab) as machine,
         ):
@@ -235,12 +257,17 @@ def cost_of(
                 seconds, ended_s, peak = asyncio.run(watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
             check_count("as the exit code of the producer", p.wait(), 0)
+            read: Read = json.loads(c.communicate()[0])
+            check_count("as the exit code of the consumer", c.wait(), 0)
             if way.options is None:
                 remove_tool_throttles(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
         changes = changes_of(lab, topic, time.monotonic() - time.time())
         period = _Period(ended_s - seconds, ended_s, peak, scene.bytes_s)
-        cost = _judged(during, period, asyncio.run(_epochs(connection, topic)), changes, machine)
+        epochs = asyncio.run(_epochs(connection, topic))
+        cost = _judged(during, read, period, epochs, changes, machine)
+        if cost.read < LEAST_WRITTEN:
+            raise SystemExit(f"not measured: the consumer read {cost.read:.0%} of what was written")
         if cost.written < LEAST_WRITTEN:
             raise SystemExit(f"not measured: the producer wrote {cost.written:.0%} of its load")
         return cost
@@ -248,11 +275,19 @@ def cost_of(
         delete_topics(connection, [topic])
 
 
+def _settle(lab: Lab) -> None:
+    """Wait until nothing of the topics before is left to delete, and write what was filled."""
+    folders = [path for node in lab.brokers for path in lab.log_dirs(node)]
+    while any(found for path in folders for found in path.glob("*-delete")):
+        time.sleep(0.5)
+    os.sync()
+
+
 def warm_up(lab: Lab, scene: Scene) -> None:
     """Carry out plans until brokers that have just started have compiled what plans need."""
-    small = msgspec.structs.replace(scene, bytes_each=scene.bytes_each // 5)
-    for number in range(_WARM_UPS):
-        cost_of(lab, f"bench-cold-{number}", WAYS[2], None, scene=small)
+    for part in _WARM_UPS:
+        small = msgspec.structs.replace(scene, bytes_each=scene.bytes_each // part)
+        cost_of(lab, f"bench-cold-{part}", WAYS[2], None, scene=small)
 
 
 def _layouts(
@@ -285,10 +320,11 @@ def ten_brokers() -> Iterator[Lab]:
 
 
 @contextmanager
-def brokers(count: int) -> Iterator[Lab]:
-    """Start a lab of so many brokers, and stop it at the end."""
+def brokers(count: int, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Lab]:
+    """Start a lab of so many brokers with Kafka's defaults and these, and stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        request = LabRequest(brokers=count, jvm_flags=_AS_IN_PRODUCTION)
+        chosen = {**_KAFKAS_OWN, **_DELETED_SOON, **settings}
+        request = LabRequest(brokers=count, settings=chosen, jvm_flags=_AS_IN_PRODUCTION)
         lab = up(Path(folder) / "lab", request, connect, lambda _: None)
         try:
             yield lab
@@ -367,9 +403,15 @@ class _Period(NamedTuple):
 
 
 def _judged(
-    timed: Timed, period: _Period, bumps: int, changes: Sequence[Change], machine: Samples
+    timed: Timed,
+    read: Read,
+    period: _Period,
+    bumps: int,
+    changes: Sequence[Change],
+    machine: Samples,
 ) -> Cost:
     taken, seconds = [took_s for _, took_s, _ in timed], period.until_s - period.since_s
+    unread = [late for at, late in read if period.since_s <= at - late <= period.until_s]
     stalls = judged(stalls_of(timed), changes, machine)
     return Cost(
         seconds=seconds,
@@ -379,6 +421,8 @@ def _judged(
         longest_s=max(taken),
         stalled_s=sum(stall.lasts_s for stall, _ in stalls),
         written=len(timed) * MESSAGE_BYTES / (period.bytes_s * seconds),
+        read=len(unread) / len(timed),
+        unread_s=max(unread),
         bumps=bumps,
         stalls=stalls,
         idle=machine.idle(period.since_s, period.until_s),

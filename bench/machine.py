@@ -17,6 +17,7 @@ from ktui.lab.layout import Lab
 from ktui.lab.nodes import running
 
 EVERY_S = 0.25
+_PRESSURE = Path("/proc/pressure/io")
 _COLLECTORS = ("sun.gc.collector.0.time", "sun.gc.collector.1.time")
 _FREQUENCY = "sun.os.hrt.frequency"
 _HEADER = struct.Struct("<4xBxxxiiqii")
@@ -34,6 +35,8 @@ class Sample(msgspec.Struct, frozen=True):
     ticks: int
     gc_s: tuple[float, ...]
     """Seconds that each JVM of the lab has spent collecting garbage."""
+    disk_s: float
+    """Seconds in which some process waited for a disk, since the machine started."""
 
 
 class Samples:
@@ -52,6 +55,11 @@ class Samples:
         """Return the most seconds that one JVM spent collecting garbage."""
         first, last = self._around(since_s, until_s)
         return max(b - a for a, b in zip(first.gc_s, last.gc_s, strict=True))
+
+    def disk(self, since_s: float, until_s: float) -> float:
+        """Return the share of the time in which some process waited for a disk."""
+        first, last = self._around(since_s, until_s)
+        return (last.disk_s - first.disk_s) / max(last.at_s - first.at_s, 0.001)
 
     def _around(self, since_s: float, until_s: float) -> tuple[Sample, Sample]:
         before = [each for each in self.all if each.at_s <= since_s] or self.all[:1]
@@ -85,7 +93,14 @@ def _sample(pids: Sequence[int]) -> Sample:
         int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
     )
     busy = user + nice + system + sum(rest)
-    return Sample(time.monotonic(), busy, busy + idle + waiting, tuple(map(_collecting_s, pids)))
+    gc_s = tuple(map(_collecting_s, pids))
+    return Sample(time.monotonic(), busy, busy + idle + waiting, gc_s, _waited_for_disk_s())
+
+
+def _waited_for_disk_s() -> float:
+    """Return the seconds by the kernel's pressure stall information (Documentation/accounting)."""
+    some = _PRESSURE.read_text().partition("\n")[0]
+    return int(some.rpartition("=")[2]) / 1e6
 
 
 def _collecting_s(pid: int) -> float:

@@ -3,7 +3,9 @@
 A mean hides the one night in which many records waited. Each round has all at once by Kafka's own
 tool, the default pace, `quiet`, and the same load with nothing moving for as long; what stalls then
 is the machine's, and is taken off by the second. `KTUI_BENCH_ROUNDS` gives the number of rounds
-(20), and `KTUI_BENCH_SHARE` the share of a core of each broker; without it, they share all cores.
+(20), `KTUI_BENCH_SHARE` the share of a core of each broker, without which they share all cores, and
+`KTUI_BENCH_BACKOFF_MS` their replica.fetch.backoff.ms. All brokers write to one disk, that of the
+folder for temporary files, which can be one in memory (`TMPDIR`).
 """
 
 from __future__ import annotations
@@ -50,8 +52,10 @@ def run() -> None:
     """Print each round, then the distribution of each way and the causes of its stalls."""
     count = int(os.environ.get("KTUI_BENCH_ROUNDS", "20"))
     share = float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
+    backoff_ms = os.environ.get("KTUI_BENCH_BACKOFF_MS", "1000")
+    settings = {"replica.fetch.backoff.ms": backoff_ms}
     rounds: list[Round] = []
-    with processor_shares(share) as shares, brokers(2 * TEN_BROKERS.half) as lab:
+    with processor_shares(share) as shares, brokers(2 * TEN_BROKERS.half, settings) as lab:
         if shares is not None:
             shares.limit(lab)
         warm_up(lab, TEN_BROKERS)
@@ -92,6 +96,9 @@ def summary(rounds: Sequence[Round]) -> Iterator[str]:
             f" (aim {LEAST_ROUNDS:.0%}), the worst {shares[-1]:.2f} (aim {every});"
             f" at most {max(times):.2f} of its time (aim 1)"
         )
+    for way in (AT_ONCE.name, *AIMS, AT_REST.name):
+        unread = _spread(sorted(each.costs[way].unread_s for each in rounds))
+        yield f"  the longest until a record was read, {way}: {unread} s"
     for way in (AT_ONCE.name, *AIMS, AT_REST.name):
         seconds = seconds_by_cause(each for r in rounds for each in r.costs[way].stalls)
         whole = sum(seconds.values()) or 1.0

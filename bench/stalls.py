@@ -22,6 +22,7 @@ A follower that is told of its new leader too early asks again after replica.fet
 """
 _LONG_GC_S = 0.1
 _NO_CPU = 0.05
+_WAITS_FOR_DISK = 0.25
 
 Timed = Sequence[tuple[float, float, int]]
 """Each message's time of sending, seconds until it was acknowledged, and partition."""
@@ -40,6 +41,8 @@ class Cause(enum.StrEnum):
     """Replicas were just added to it."""
     GARBAGE = "GC"
     """A JVM spent a tenth of a second or more collecting garbage meanwhile."""
+    DISK = "disk"
+    """Some process waited for a disk in a quarter of the time, or more."""
     CPU = "no CPU"
     """Less than 5 % of the CPUs' time was idle."""
     BESIDE = "beside"
@@ -142,6 +145,8 @@ def _cause_of(stall: Stall, changes: Sequence[Change], machine: Samples) -> Caus
             return cause
     if machine.gc_s(stall.sent_s, stall.until_s) >= _LONG_GC_S:
         return Cause.GARBAGE
+    if machine.disk(stall.sent_s, stall.until_s) >= _WAITS_FOR_DISK:
+        return Cause.DISK
     if machine.idle(stall.sent_s, stall.until_s) < _NO_CPU:
         return Cause.CPU
     beside = any(change.cause is Cause.LEADER for change in near)
