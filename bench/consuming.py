@@ -17,6 +17,8 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer
 
+from bench.producing import set_when_input_ends
+
 Read = Sequence[tuple[float, float]]
 """Each record's time of arrival, and the seconds since it was sent."""
 _TURN_S = 0.05
@@ -35,14 +37,7 @@ def consumer(bootstrap: str, topic: str) -> Iterator[subprocess.Popen[str]]:
 def main() -> None:
     """Read until standard input ends, and print the delays."""
     bootstrap, topic = sys.argv[1:]
-    stop = threading.Event()
-    threading.Thread(target=_wait_for_the_end, args=(stop,), daemon=True).start()
-    print(json.dumps(_read(bootstrap, topic, stop)))
-
-
-def _wait_for_the_end(stop: threading.Event) -> None:
-    sys.stdin.read()
-    stop.set()
+    print(json.dumps(_read(bootstrap, topic, set_when_input_ends())))
 
 
 def _read(bootstrap: str, topic: str, stop: threading.Event) -> list[tuple[float, float]]:

@@ -63,7 +63,7 @@ _KAFKAS_OWN = {
 _DELETED_SOON = {"log.segment.delete.delay.ms": "5000"}
 """What was moved away is deleted before the next way, and not in the midst of it (60 s)."""
 _WARM_UPS = (40, 20, 10, 5)
-"""The parts of the bytes that are moved in turn: cold brokers take too long for many at once."""
+"""One in so many of the bytes, in turn: brokers that are cold take too long for many at once."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 

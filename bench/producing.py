@@ -61,15 +61,21 @@ def producer(
 def main() -> None:
     """Write until standard input ends, and print the times."""
     bootstrap, topic, partitions, *load = sys.argv[1:]
-    stop = threading.Event()
-    threading.Thread(target=_wait_for_the_end, args=(stop,), daemon=True).start()
+    stop = set_when_input_ends()
     timed = _produce(bootstrap, topic, int(partitions), Load(*map(float, load)), stop)
     print(json.dumps(timed))
 
 
-def _wait_for_the_end(stop: threading.Event) -> None:
-    sys.stdin.read()
-    stop.set()
+def set_when_input_ends() -> threading.Event:
+    """Return an event that is set once this process's standard input has ended."""
+    stop = threading.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return stop
 
 
 def _produce(

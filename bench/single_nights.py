@@ -99,7 +99,6 @@ def summary(rounds: Sequence[Round]) -> Iterator[str]:
     for way in (AT_ONCE.name, *AIMS, AT_REST.name):
         unread = _spread(sorted(each.costs[way].unread_s for each in rounds))
         yield f"  the longest until a record was read, {way}: {unread} s"
-    for way in (AT_ONCE.name, *AIMS, AT_REST.name):
         seconds = seconds_by_cause(each for r in rounds for each in r.costs[way].stalls)
         whole = sum(seconds.values()) or 1.0
         causes = sorted(seconds.items(), key=lambda each: -each[1])
