@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -28,6 +29,7 @@ from ktui.recording.segments import (
     decode,
     files_under,
     is_open,
+    once_whole,
     open_recording_file,
 )
 
@@ -102,15 +104,18 @@ def read_lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[G
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:
-        with (
-            open_recording_file(content)
-            if isinstance(content, Path)
-            else io.BytesIO(content) as file
-        ):
+        with _opened(content) if isinstance(content, Path) else io.BytesIO(content) as file:
             yield from _lines(Unzipped(file), unfinished=unfinished)
     except OSError as error:
         path = content if isinstance(content, Path) else Path("-")
         raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_recording_file(path)
+    except FileNotFoundError:  # unless it was closed or sealed since somebody listed it
+        return open_recording_file(once_whole(path))
 
 
 def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[GoodLine | BadLine]:

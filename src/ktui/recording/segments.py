@@ -256,6 +256,11 @@ def is_open(path: Path) -> bool:
     return path.name.endswith(UNFINISHED)
 
 
+def once_whole(path: Path) -> Path:
+    """Return the path of a segment's file, once it is closed or sealed."""
+    return path.with_name(path.name.removesuffix(UNFINISHED))
+
+
 def session_folder(folder: Path, head: Head) -> Path:
     """Return the folder of a session, under the folder for recordings.
 

@@ -24,6 +24,7 @@ from ktui.recording.segments import (
     Unzipped,
     files_under,
     is_open,
+    once_whole,
     open_recording_file,
 )
 
@@ -177,7 +178,7 @@ def _sealed(unfinished: Path) -> Path | None:
     with abandoned(unfinished) as file:
         if file is None:
             return None
-        whole = unfinished.with_name(unfinished.name.removesuffix(UNFINISHED))
+        whole = once_whole(unfinished)
         any_line = _rewritten(file, whole)
         unfinished.unlink()
         return whole if any_line else None

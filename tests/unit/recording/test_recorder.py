@@ -102,6 +102,15 @@ def test_a_closed_session_ends_with_an_end_line(recording: Recording) -> None:
     assert [type(each) for each in happenings(recording.folder)] == [PlayedPoll, PlayedPoll, End]
 
 
+def test_a_session_that_was_found_before_it_ended_is_read_to_its_end(recording: Recording) -> None:
+    recording.looks(2)
+    found = the_session(recording.folder)
+
+    recording.recorder.close()
+
+    assert [type(each) for each in play_session(found)] == [PlayedPoll, PlayedPoll, End]
+
+
 def test_run_events_and_lost_polls_are_recorded_between_the_polls(recording: Recording) -> None:
     recording.looks(1)
     at = START + timedelta(milliseconds=400)
