@@ -62,8 +62,9 @@ _KAFKAS_OWN = {
 """Kafka's defaults. A lab's segments of 16 MiB roll, and are flushed, all in the same second."""
 _DELETED_SOON = {"log.segment.delete.delay.ms": "5000"}
 """What was moved away is deleted before the next way, and not in the midst of it (60 s)."""
-_WARM_UPS = (40, 20, 10, 5)
-"""One in so many of the bytes, in turn: brokers that are cold take too long for many at once."""
+_WARM_UPS = (40, 20, 10, 5, 1, 1)
+"""One in so many of the bytes, in turn: brokers that are cold take too long for many at once, and
+the leaders of a cut are late in the first plans, whatever their size."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
