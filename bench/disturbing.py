@@ -239,7 +239,7 @@ def cost_of(
     create_topic(connection, topic, [first(n) for n in numbers])
     fill(connection, topic, numbers, bytes_each=scene.bytes_each)
     plan = Plan(tuple(PartitionTarget(topic, n, tuple(target(n))) for n in numbers))
-    _settle(lab)
+    settle(lab)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
@@ -276,7 +276,7 @@ def cost_of(
         delete_topics(connection, [topic])
 
 
-def _settle(lab: Lab) -> None:
+def settle(lab: Lab) -> None:
     """Wait until nothing of the topics before is left to delete, and write what was filled."""
     folders = [path for node in lab.brokers for path in lab.log_dirs(node)]
     while any(found for path in folders for found in path.glob("*-delete")):

@@ -1,17 +1,20 @@
 """Ways to choose a rate on real brokers, with producers whose load doubles for a while.
 
-`python -m bench objective-real`, or `python -m bench.objective.real 12MB` with another constant
-rate: the best one that `python -m bench objective` finds.
+The best constant rate is the highest of some under which enough windows keep the objective; nobody
+knows it beforehand. `KTUI_BENCH_SHARE` gives the share of a core of each broker, without which they
+share all cores and reach the machine's limit before their own, `KTUI_BENCH_ROUNDS` the number of
+rounds (3), and `KTUI_BENCH_BELOW_MS` the objective's value (400).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
+import os
+import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,16 +22,20 @@ from bench.checks import check_count
 from bench.disturbing import (
     LEAST_IDLE,
     MOST_GC_S,
+    SIX_BROKERS,
     Way,
     brokers,
     quietly,
     remove_tool_throttles,
+    settle,
+    warm_up,
     watched,
 )
 from bench.machine import Samples, sampled
 from bench.objective.latency import BROKERS, BYTES_S, ring
-from bench.objective.simulated import OBJECTIVE, rate_changes
+from bench.objective.simulated import HELD, OBJECTIVE, rate_changes
 from bench.producing import WARM_UP_S, Load, producer
+from bench.real.processor_shares import processor_shares
 from bench.stalls import Timed, stalls_of
 from bench.timing import percentile
 from ktui.cluster.clock import SystemClock
@@ -38,25 +45,27 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
-from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.planning.throttle_rates import Objective
 from ktui.quantities import as_rate
 
-ROUNDS = 3
 PARTITIONS = 18
-BYTES_EACH = 32 * 1024 * 1024
+BYTES_EACH = 64 * 1024 * 1024
 LOAD = Load(BYTES_S, 2.0, WARM_UP_S + 30.0, WARM_UP_S + 60.0)
-CONSTANT = 7_000_000
-"""The best constant rate in simulation, in bytes a second into each broker."""
+CONSTANT = (5_000_000, 10_000_000, 20_000_000, 40_000_000)
+"""Rates in bytes a second into each broker."""
 WINDOW_S = 10.0
 _LIMITS = ("--replicas", "1", "--per-broker", "2")
+_AT_ONCE = Way("all at once")
 
 
 class Cost(NamedTuple):
     """What one way has cost."""
 
     seconds: float
-    over: float
-    """The share of the windows of 10 s whose p99 was over the objective."""
+    windows: int
+    """Those of 10 s from the first move to the end of the last."""
+    over: int
+    """Those of them whose p99 was over the objective."""
     stalled_s: float
     """Partition-seconds in which a record had waited for more than 0.3 s."""
     worst_s: float
@@ -71,46 +80,74 @@ class Cost(NamedTuple):
         return self.idle < LEAST_IDLE or self.gc_s > MOST_GC_S
 
 
-def run(constant: int = CONSTANT) -> None:
-    """Print what each way has cost, round by round; a busy machine's rounds are left out.
+def run() -> None:
+    """Print what each way has cost, round by round, and how ours compares with the best rate.
 
-    All at once has no throttle, and leaves no CPU idle on any machine that is small enough.
+    What a machine without idle CPUs has cost does not count. All at once has no throttle, and
+    leaves none on any machine that is small enough.
     """
-    ways = (
-        (Way("all at once"), None),
-        (Way(f"constant, {as_rate(constant)}", _LIMITS), constant),
-        (Way(f"--slo {OBJECTIVE}", (*_LIMITS, "--slo", str(OBJECTIVE), "--canary")), None),
+    count = int(os.environ.get("KTUI_BENCH_ROUNDS", "3"))
+    share = float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
+    objective = Objective(
+        "p99", float(os.environ.get("KTUI_BENCH_BELOW_MS", OBJECTIVE.below)), "ms"
     )
-    left_out = 0
-    with brokers(BROKERS) as lab:
-        for number in range(ROUNDS):
+    ours = Way(f"--slo {objective}", (*_LIMITS, "--slo", str(objective), "--canary"))
+    constant = {Way(as_rate(rate), _LIMITS): rate for rate in CONSTANT}
+    costs: defaultdict[Way, list[Cost]] = defaultdict(list)
+    with processor_shares(share) as shares, brokers(BROKERS) as lab:
+        if shares is not None:
+            shares.limit(lab)
+        warm_up(lab, SIX_BROKERS)
+        for number in range(count):
             print(f"round {number + 1}")
-            busy = False
-            for n, (way, throttle) in enumerate(ways):
-                cost = _cost(lab, f"bench-{number}-{n}", way, throttle)
-                busy |= way.options is not None and cost.of_the_machine
-                print(f"  {way.name:<20}{_line(cost)}", flush=True)
-            left_out += busy
-            if busy:
-                print("  left out: the machine was too busy")
-    print(f"{left_out} of {ROUNDS} rounds left out")
+            for n, way in enumerate((_AT_ONCE, *constant, ours)):
+                cost = _cost(lab, f"bench-{number}-{n}", way, constant.get(way), objective)
+                if not cost.of_the_machine:
+                    costs[way].append(cost)
+                mark = "!" if cost.of_the_machine else " "
+                print(f"{mark} {way.name:<16}{_line(cost)}", flush=True)
+    print("\n".join(_summary(costs, ours)))
+
+
+def _summary(costs: Mapping[Way, Sequence[Cost]], ours: Way) -> Iterator[str]:
+    """Say how often each way kept the objective, and how long ours took beside the best rate."""
+    for way, found in costs.items():
+        windows = sum(cost.windows for cost in found)
+        yield (
+            f"{way.name:<16} kept in {_kept(found):.1%} of {windows} windows (aim {HELD:.0%}), "
+            f"{_seconds(found):.0f} s"
+        )
+    keep = [w for w, found in costs.items() if w is not ours and _kept(found) >= HELD]
+    if ours in costs and keep:
+        best = min(keep, key=lambda way: _seconds(costs[way]))
+        share = _seconds(costs[best]) / _seconds(costs[ours])
+        yield f"{share:.2f} of the rate of the best that keeps it, {best.name}"
+
+
+def _kept(costs: Sequence[Cost]) -> float:
+    return 1 - sum(cost.over for cost in costs) / sum(cost.windows for cost in costs)
+
+
+def _seconds(costs: Sequence[Cost]) -> float:
+    return statistics.median(cost.seconds for cost in costs)
 
 
 def _line(cost: Cost) -> str:
     return (
-        f"{cost.seconds:5.0f} s  {cost.over:6.1%} of the windows over  stalled "
+        f"{cost.seconds:5.0f} s  {cost.over} of {cost.windows} windows over  stalled "
         f"{cost.stalled_s:6.1f} partition-s  worst second {cost.worst_s * 1000:5.0f} ms  "
         f"{cost.changes_a_minute:4.2f} changes a minute  idle {cost.idle:.0%}  GC {cost.gc_s:.1f} s"
     )
 
 
-def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
+def _cost(lab: Lab, topic: str, way: Way, throttle: int | None, objective: Objective) -> Cost:
     """Move the replicas of a topic in one way with a producer on it, and measure the cost."""
     connection = Connection.to(lab.bootstrap_servers)
     create_topic(connection, topic, [ring(n) for n in range(PARTITIONS)])
     for number in range(PARTITIONS):
         fill(connection, topic, [number], bytes_each=BYTES_EACH)
     plan = Plan(tuple(PartitionTarget(topic, n, ring(n, 3)) for n in range(PARTITIONS)))
+    settle(lab)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder,
@@ -126,7 +163,8 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
             if way.options is None:
                 remove_tool_throttles(lab, file)
             changes = 0 if way.options is None else _changes(Path(folder))
-        return _judged(timed, ended_s - seconds, ended_s, changes, machine)
+        period = (ended_s - seconds, ended_s)
+        return _judged(timed, period, changes, machine, objective)
     finally:
         delete_topics(connection, [topic])
 
@@ -138,13 +176,21 @@ def _changes(folder: Path) -> int:
         return rate_changes(list(journal.entries()))
 
 
-def _judged(timed: Timed, since_s: float, until_s: float, changes: int, machine: Samples) -> Cost:
+def _judged(
+    timed: Timed,
+    period: tuple[float, float],
+    changes: int,
+    machine: Samples,
+    objective: Objective,
+) -> Cost:
+    since_s, until_s = period
     during = [each for each in timed if since_s <= each[0] <= until_s]
     seconds = until_s - since_s
     figures = [percentile(took, 0.99) for took in _split(during, since_s, WINDOW_S)]
     return Cost(
         seconds,
-        sum(figure * 1000 > OBJECTIVE.below for figure in figures) / len(figures),
+        len(figures),
+        sum(figure * 1000 > objective.below for figure in figures),
         sum(stall.until_s - stall.since_s for stall in stalls_of(during)),
         max(percentile(took, 0.99) for took in _split(during, since_s, 1.0)),
         60 * changes / seconds,
@@ -159,7 +205,3 @@ def _split(timed: Timed, since_s: float, window_s: float) -> Sequence[Sequence[f
     for sent_s, took_s, _ in timed:
         windows[int((sent_s - since_s) / window_s)].append(took_s)
     return list(windows.values())
-
-
-if __name__ == "__main__":
-    run(parse_throttle_rates(sys.argv[1]).every or CONSTANT)
