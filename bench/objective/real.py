@@ -106,7 +106,7 @@ def run() -> None:
                     costs[way].append(cost)
                 mark = "!" if cost.of_the_machine else " "
                 print(f"{mark} {way.name:<16}{_line(cost)}", flush=True)
-    print("\n".join(_summary(costs, ours)))
+        print("\n".join(_summary(costs, ours)), flush=True)
 
 
 def _summary(costs: Mapping[Way, Sequence[Cost]], ours: Way) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from ktui.lab.layout import Lab
 _CPU = Path("/sys/fs/cgroup/cpu")
 _PERIOD_US = 20_000
 """A broker that has used up its share stands still for less than this, in microseconds."""
+_LEFT_WITHIN_S = 10.0
 
 
 class ProcessorShares:
@@ -45,7 +47,19 @@ class ProcessorShares:
         """Remove the groups, once their brokers have ended."""
         if self._folder.exists():
             for group in (*self._folder.glob("[0-9]*"), self._folder):
-                group.rmdir()
+                _remove_once_left(group)
+
+
+def _remove_once_left(group: Path) -> None:
+    """Remove a group. The kernel lets one go a moment after its last process has ended."""
+    until_s = time.monotonic() + _LEFT_WITHIN_S
+    while True:
+        try:
+            return group.rmdir()
+        except OSError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(0.1)
 
 
 @contextmanager
