@@ -99,9 +99,11 @@ def _sample(pids: Sequence[int]) -> Sample:
 
 def _waited_for_disk_s() -> float:
     """Return the seconds by the kernel's pressure stall information (Documentation/accounting)."""
-    if not _PRESSURE.exists():
-        raise SystemExit(f"not measured: this kernel has no {_PRESSURE} (CONFIG_PSI, and psi=1)")
-    some = _PRESSURE.read_text().partition("\n")[0]
+    try:
+        some = _PRESSURE.read_text().partition("\n")[0]
+    except FileNotFoundError:
+        words = f"not measured: this kernel has no {_PRESSURE} (CONFIG_PSI, and psi=1)"
+        raise SystemExit(words) from None
     return int(some.rpartition("=")[2]) / 1e6
 
 

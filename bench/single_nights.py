@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row, warm_up
-from bench.real.processor_shares import processor_shares
+from bench.real.processor_shares import processor_shares, wanted_share
 from bench.stalls import Judged, causes_text, seconds_by_cause
 
 TEN_BROKERS = Scene(half=5, partitions=16, bytes_each=40 * 1024 * 1024)
@@ -51,11 +51,10 @@ class Round(msgspec.Struct, frozen=True):
 def run() -> None:
     """Print each round, then the distribution of each way and the causes of its stalls."""
     count = int(os.environ.get("KTUI_BENCH_ROUNDS", "20"))
-    share = float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
     backoff_ms = os.environ.get("KTUI_BENCH_BACKOFF_MS", "1000")
     settings = {"replica.fetch.backoff.ms": backoff_ms}
     rounds: list[Round] = []
-    with processor_shares(share) as shares, brokers(2 * TEN_BROKERS.half, settings) as lab:
+    with processor_shares(wanted_share()) as shares, brokers(2 * TEN_BROKERS.half, settings) as lab:
         if shares is not None:
             shares.limit(lab)
         warm_up(lab, TEN_BROKERS)

@@ -35,7 +35,7 @@ from bench.machine import Samples, sampled
 from bench.objective.latency import BROKERS, BYTES_S, ring
 from bench.objective.simulated import HELD, OBJECTIVE, rate_changes
 from bench.producing import WARM_UP_S, Load, producer
-from bench.real.processor_shares import processor_shares
+from bench.real.processor_shares import processor_shares, wanted_share
 from bench.stalls import Timed, stalls_of
 from bench.timing import percentile
 from ktui.cluster.clock import SystemClock
@@ -87,14 +87,13 @@ def run() -> None:
     leaves none on any machine that is small enough.
     """
     count = int(os.environ.get("KTUI_BENCH_ROUNDS", "3"))
-    share = float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
     objective = Objective(
         "p99", float(os.environ.get("KTUI_BENCH_BELOW_MS", OBJECTIVE.below)), "ms"
     )
     ours = Way(f"--slo {objective}", (*_LIMITS, "--slo", str(objective), "--canary"))
     constant = {Way(as_rate(rate), _LIMITS): rate for rate in CONSTANT}
     costs: defaultdict[Way, list[Cost]] = defaultdict(list)
-    with processor_shares(share) as shares, brokers(BROKERS) as lab:
+    with processor_shares(wanted_share()) as shares, brokers(BROKERS) as lab:
         if shares is not None:
             shares.limit(lab)
         warm_up(lab, SIX_BROKERS)

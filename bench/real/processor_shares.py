@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from ktui.lab import nodes
@@ -47,19 +47,20 @@ class ProcessorShares:
         """Remove the groups, once their brokers have ended."""
         if self._folder.exists():
             for group in (*self._folder.glob("[0-9]*"), self._folder):
-                _remove_once_left(group)
+                if not nodes.wait_for(partial(_removed, group), seconds=_LEFT_WITHIN_S):
+                    sys.exit(f"{group} still has processes, and is left behind")
 
 
-def _remove_once_left(group: Path) -> None:
-    """Remove a group. The kernel lets one go a moment after its last process has ended."""
-    until_s = time.monotonic() + _LEFT_WITHIN_S
-    while True:
-        try:
-            return group.rmdir()
-        except OSError:
-            if time.monotonic() > until_s:
-                raise
-            time.sleep(0.1)
+def _removed(group: Path) -> bool:
+    """Remove a group if it can be: the kernel lets go of it a moment after its last process."""
+    with suppress(OSError):
+        group.rmdir()
+    return not group.exists()
+
+
+def wanted_share() -> float | None:
+    """Return the share of a core for each broker, by `KTUI_BENCH_SHARE`; None without it."""
+    return float(os.environ.get("KTUI_BENCH_SHARE", "0")) or None
 
 
 @contextmanager
