@@ -4,20 +4,29 @@ A mean hides the one night in which many records waited. Each round has all at o
 tool, the default pace, `quiet`, and the same load with nothing moving for as long; what stalls then
 is the machine's, and is taken off by the second. `KTUI_BENCH_ROUNDS` gives the number of rounds
 (20), `KTUI_BENCH_SHARE` the share of a core of each broker, without which they share all cores, and
-`KTUI_BENCH_BACKOFF_MS` their replica.fetch.backoff.ms. All brokers write to one disk, that of the
-folder for temporary files, which can be one in memory (`TMPDIR`).
+`KTUI_BENCH_BACKOFF_MS` their replica.fetch.backoff.ms. With `KTUI_BENCH_OTHERS`, the brokers lead
+other partitions too, to which so many bytes a second are written in all, or none with 0: followers
+then fetch from the new leaders already, and ask for more partitions once that fetch is answered.
+All brokers write to one disk, that of the folder for temporary files, which can be one in memory
+(`TMPDIR`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
+from bench.checks import check_count
 from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row, warm_up
+from bench.producing import Load, producer
 from bench.real.processor_shares import processor_shares, wanted_share
 from bench.stalls import Judged, causes_text, seconds_by_cause
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic
+from ktui.lab.layout import Lab
 
 TEN_BROKERS = Scene(half=5, partitions=16, bytes_each=40 * 1024 * 1024)
 THROTTLE = 20_000_000
@@ -31,6 +40,10 @@ AIMS: Mapping[str, tuple[float, float]] = {DEFAULT.name: (0.1, 0.25), QUIET.name
 LEAST_ROUNDS = 0.9
 """The share of rounds that have to keep the first."""
 _SHOWN_S = 0.5
+_OTHERS = "bench-others"
+_APART = (1, 3, 5, 7, 9)
+"""The first follower of each of a leader's other partitions comes so many brokers after it, and the
+second one more, so that every broker follows every other."""
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -57,21 +70,49 @@ def run() -> None:
     with processor_shares(wanted_share()) as shares, brokers(2 * TEN_BROKERS.half, settings) as lab:
         if shares is not None:
             shares.limit(lab)
-        warm_up(lab, TEN_BROKERS)
-        for number in range(count):
-            print(f"round {number + 1}", flush=True)
-            costs: dict[str, Cost] = {}
-            for way in (AT_ONCE, DEFAULT, QUIET, AT_REST):
-                lasts_s = max((cost.seconds for cost in costs.values()), default=None)
-                topic = f"bench-{number}-{way.name.replace(' ', '-')}"
-                cost = cost_of(lab, topic, way, THROTTLE, lasts_s, TEN_BROKERS)
-                costs[way.name] = cost
-                print(f"  {way.name:<12}{cost_row(cost)}", flush=True)
-                print(f"    stalled by {causes_text(cost.stalls)}", flush=True)
-                for line in _longest(cost.stalls):
-                    print(f"      {line}", flush=True)
-            rounds.append(Round(costs))
-            print("\n".join(summary(rounds)), flush=True)
+        with _others(lab, os.environ.get("KTUI_BENCH_OTHERS")):
+            warm_up(lab, TEN_BROKERS)
+            for number in range(count):
+                print(f"round {number + 1}", flush=True)
+                rounds.append(Round(_costs(lab, number)))
+                print("\n".join(summary(rounds)), flush=True)
+
+
+def _costs(lab: Lab, number: int) -> Mapping[str, Cost]:
+    costs: dict[str, Cost] = {}
+    for way in (AT_ONCE, DEFAULT, QUIET, AT_REST):
+        lasts_s = max((cost.seconds for cost in costs.values()), default=None)
+        topic = f"bench-{number}-{way.name.replace(' ', '-')}"
+        cost = cost_of(lab, topic, way, THROTTLE, lasts_s, TEN_BROKERS)
+        costs[way.name] = cost
+        print(f"  {way.name:<12}{cost_row(cost)}", flush=True)
+        print(f"    stalled by {causes_text(cost.stalls)}", flush=True)
+        for line in _longest(cost.stalls):
+            print(f"      {line}", flush=True)
+    return costs
+
+
+@contextmanager
+def _others(lab: Lab, bytes_s: str | None) -> Iterator[None]:
+    """Let the brokers lead other partitions until the end of the block, unless it is None."""
+    if bytes_s is None:
+        yield
+        return
+    replicas = [_ring(leader, apart) for leader in range(len(lab.brokers)) for apart in _APART]
+    create_topic(Connection.to(lab.bootstrap_servers), _OTHERS, replicas)
+    if not float(bytes_s):
+        yield
+        return
+    load = Load(float(bytes_s), message_bytes=1024)
+    with producer(lab.bootstrap_servers, _OTHERS, len(replicas), load) as writing:
+        yield
+        writing.communicate()
+        check_count("as the exit code of the other producer", writing.wait(), 0)
+
+
+def _ring(leader: int, apart: int) -> list[int]:
+    count = 2 * TEN_BROKERS.half
+    return [(leader + after) % count + 1 for after in (0, apart, apart % (count - 1) + 1)]
 
 
 def _longest(stalls: Sequence[Judged]) -> Iterator[str]:
