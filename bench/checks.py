@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from typing import Any
+
 MOST_LEFT_OUT = 0.02
 """Share of the measurements that may be missing from the figures."""
 
@@ -24,3 +28,14 @@ def check_left_out(what: str, left_out: int, of: int) -> None:
     """
     if left_out > of * MOST_LEFT_OUT:
         raise SystemExit(f"not measured: {left_out:,} of {of:,} {what}")
+
+
+def printed_at_end(process: subprocess.Popen[str], what: str) -> Any:
+    """End the input of a process, and return the JSON that it prints before it ends.
+
+    Raises:
+        SystemExit: its exit code is not 0.
+    """
+    printed, _ = process.communicate()
+    check_count(f"as the exit code of the {what}", process.wait(), 0)
+    return json.loads(printed)

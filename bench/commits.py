@@ -7,7 +7,6 @@ once, as Kafka's own tool does it. The same broker is drained each time, and get
 from __future__ import annotations
 
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.checks import check_count
+from bench.checks import check_count, printed_at_end
 from bench.committing import Timed, committers
 from bench.disturbing import quietly, watched
 from ktui.cli.lab import connect
@@ -146,8 +145,7 @@ def _cost(lab: Lab, way: str, name: str) -> Cost:
         plan = read_plan(file.read_bytes())
         seconds, ended_s, _ = asyncio.run(watched(Connection.to(bootstrap), plan, mover))
         after = asyncio.run(_coordinators(lab, names))
-        timed: dict[str, Timed] = json.loads(process.communicate()[0])
-        check_count("as the exit code of the committers", process.wait(), 0)
+        timed: dict[str, Timed] = printed_at_end(process, "committers")
     moved = {each for each in names if before[each] != after[each]}
     cost = Cost(
         seconds=seconds,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import json
 import os
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench.checks import check_count
+from bench.checks import check_count, printed_at_end
 from bench.consuming import Read, consumer
 from bench.machine import Samples, sampled
 from bench.producing import MESSAGE_BYTES, Load, producer
@@ -256,10 +255,8 @@ def cost_of(
             else:
                 mover = quietly(way.argv(lab, file, folder, throttle))
                 seconds, ended_s, peak = asyncio.run(watched(connection, plan, mover))
-            timed: Timed = json.loads(p.communicate()[0])
-            check_count("as the exit code of the producer", p.wait(), 0)
-            read: Read = json.loads(c.communicate()[0])
-            check_count("as the exit code of the consumer", c.wait(), 0)
+            timed: Timed = printed_at_end(p, "producer")
+            read: Read = printed_at_end(c, "consumer")
             if way.options is None:
                 remove_tool_throttles(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from bench.checks import check_count
+from bench.checks import printed_at_end
 from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row, warm_up
 from bench.producing import Load, producer
 from bench.real.processor_shares import processor_shares, wanted_share
@@ -98,19 +98,18 @@ def _others(lab: Lab, bytes_s: str | None) -> Iterator[None]:
     if bytes_s is None:
         yield
         return
-    replicas = [_ring(leader, apart) for leader in range(len(lab.brokers)) for apart in _APART]
+    replicas = [_replicas(leader, apart) for leader in range(len(lab.brokers)) for apart in _APART]
     create_topic(Connection.to(lab.bootstrap_servers), _OTHERS, replicas)
-    if not float(bytes_s):
+    load = Load(float(bytes_s), message_bytes=1024)
+    if not load.bytes_s:
         yield
         return
-    load = Load(float(bytes_s), message_bytes=1024)
     with producer(lab.bootstrap_servers, _OTHERS, len(replicas), load) as writing:
         yield
-        writing.communicate()
-        check_count("as the exit code of the other producer", writing.wait(), 0)
+        printed_at_end(writing, "other producer")
 
 
-def _ring(leader: int, apart: int) -> list[int]:
+def _replicas(leader: int, apart: int) -> list[int]:
     count = 2 * TEN_BROKERS.half
     return [(leader + after) % count + 1 for after in (0, apart, apart % (count - 1) + 1)]
 

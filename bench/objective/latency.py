@@ -10,7 +10,6 @@ at rest does not count.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import statistics
 import time
@@ -18,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.checks import check_count
+from bench.checks import printed_at_end
 from bench.disturbing import LEAST_IDLE, brokers
 from bench.machine import sampled
 from bench.producing import Load, producer
@@ -215,8 +214,7 @@ def _felt(lab: Lab, connection: Connection, rate: int | None) -> Felt:
             sampled(lab) as machine,
         ):
             since_s, until_s, copied = asyncio.run(_copied(connection, copies=rate != 0))
-            timed: Timed = json.loads(writing.communicate()[0])
-            check_count("as the exit code of the producer", writing.wait(), 0)
+            timed: Timed = printed_at_end(writing, "producer")
     finally:
         if rate:
             remove_throttles(connection, _ADDED)

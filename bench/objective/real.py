@@ -9,7 +9,6 @@ rounds (3), and `KTUI_BENCH_BELOW_MS` the objective's value (400).
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import statistics
 import tempfile
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.checks import check_count
+from bench.checks import check_count, printed_at_end
 from bench.disturbing import (
     LEAST_IDLE,
     MOST_GC_S,
@@ -157,8 +156,7 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None, objective: Objec
             file.write_text(plan_as_json(plan))
             mover = quietly(way.argv(lab, file, folder, throttle))
             seconds, ended_s, _ = asyncio.run(watched(connection, plan, mover))
-            timed: Timed = json.loads(writing.communicate()[0])
-            check_count("as the exit code of the producer", writing.wait(), 0)
+            timed: Timed = printed_at_end(writing, "producer")
             if way.options is None:
                 remove_tool_throttles(lab, file)
             changes = 0 if way.options is None else _changes(Path(folder))
