@@ -18,6 +18,8 @@ from ktui.lab.nodes import running
 
 EVERY_S = 0.25
 _PRESSURE = Path("/proc/pressure/io")
+_CPU = Path("/sys/fs/cgroup/cpu")
+"""The control groups of Linux, version 1, by which `bench.real.processor_shares` limits brokers."""
 _COLLECTORS = ("sun.gc.collector.0.time", "sun.gc.collector.1.time")
 _FREQUENCY = "sun.os.hrt.frequency"
 _HEADER = struct.Struct("<4xBxxxiiqii")
@@ -37,6 +39,8 @@ class Sample(msgspec.Struct, frozen=True):
     """Seconds that each JVM of the lab has spent collecting garbage."""
     disk_s: float
     """Seconds in which some process waited for a disk, since the machine started."""
+    held_s: tuple[float, ...]
+    """Seconds in which each JVM of the lab had used up its share of the CPUs, and stood still."""
 
 
 class Samples:
@@ -55,6 +59,12 @@ class Samples:
         """Return the most seconds that one JVM spent collecting garbage."""
         first, last = self._around(since_s, until_s)
         return max(b - a for a, b in zip(first.gc_s, last.gc_s, strict=True))
+
+    def held(self, since_s: float, until_s: float) -> float:
+        """Return the largest share of the time in which one JVM had used up its share of CPU."""
+        first, last = self._around(since_s, until_s)
+        longest_s = max(b - a for a, b in zip(first.held_s, last.held_s, strict=True))
+        return longest_s / max(last.at_s - first.at_s, 0.001)
 
     def disk(self, since_s: float, until_s: float) -> float:
         """Return the share of the time in which some process waited for a disk."""
@@ -93,8 +103,20 @@ def _sample(pids: Sequence[int]) -> Sample:
         int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
     )
     busy = user + nice + system + sum(rest)
-    gc_s = tuple(map(_collecting_s, pids))
-    return Sample(time.monotonic(), busy, busy + idle + waiting, gc_s, _waited_for_disk_s())
+    ticks = busy + idle + waiting
+    gc_s, held_s = tuple(map(_collecting_s, pids)), tuple(map(_held_s, pids))
+    return Sample(time.monotonic(), busy, ticks, gc_s, _waited_for_disk_s(), held_s)
+
+
+def _held_s(pid: int) -> float:
+    """Return the seconds in which the control group of a process had used up its quota."""
+    groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    split = (group.split(":", 2) for group in groups)
+    paths = [path for _, names, path in split if "cpu" in names.split(",")]
+    if not paths or not (stat := _CPU / paths[0].lstrip("/") / "cpu.stat").exists():
+        return 0.0
+    counted = dict(line.split() for line in stat.read_text().splitlines())
+    return int(counted["throttled_time"]) / 1e9
 
 
 def _waited_for_disk_s() -> float:

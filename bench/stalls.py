@@ -23,6 +23,7 @@ A follower that is told of its new leader too early asks again after replica.fet
 _LONG_GC_S = 0.1
 _NO_CPU = 0.05
 _WAITS_FOR_DISK = 0.25
+_STANDS_STILL = 0.5
 
 Timed = Sequence[tuple[float, float, int]]
 """Each message's time of sending, seconds until it was acknowledged, and partition."""
@@ -45,6 +46,8 @@ class Cause(enum.StrEnum):
     """Some process waited for a disk in a quarter of the time, or more."""
     CPU = "no CPU"
     """Less than 5 % of the CPUs' time was idle."""
+    SHARE = "share used up"
+    """Some broker stood still for half of the time, or more, at the limit of its share of CPU."""
     BESIDE = "beside"
     """The leader epoch of another partition had just risen."""
     UNKNOWN = "unexplained"
@@ -149,6 +152,8 @@ def _cause_of(stall: Stall, changes: Sequence[Change], machine: Samples) -> Caus
         return Cause.DISK
     if machine.idle(stall.sent_s, stall.until_s) < _NO_CPU:
         return Cause.CPU
+    if machine.held(stall.sent_s, stall.until_s) >= _STANDS_STILL:
+        return Cause.SHARE
     beside = any(change.cause is Cause.LEADER for change in near)
     return Cause.BESIDE if beside else Cause.UNKNOWN
 

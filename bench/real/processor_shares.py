@@ -44,11 +44,15 @@ class ProcessorShares:
             (group / "cgroup.procs").write_text(str(process.pid))
 
     def remove(self) -> None:
-        """Remove the groups, once their brokers have ended."""
+        """Remove the groups, once their brokers have ended.
+
+        Raises:
+            TimeoutError: some have not; not a `SystemExit`, which would hide an error before it.
+        """
         if self._folder.exists():
             for group in (*self._folder.glob("[0-9]*"), self._folder):
                 if not nodes.wait_for(partial(_removed, group), seconds=_LEFT_WITHIN_S):
-                    sys.exit(f"{group} still has processes, and is left behind")
+                    raise TimeoutError(f"{group} still has processes, and is left behind")
 
 
 def _removed(group: Path) -> bool:

@@ -312,9 +312,10 @@ def test_orders_are_equal_one_by_one_and_else_as_far_as_their_batches_are(
 STALL = Stall(partition=3, sent_s=10.0, since_s=10.3, until_s=11.3)
 
 
-def _machine(gc_s: float = 0.0, busy: int = 0, disk_s: float = 0.0) -> Samples:
+def _machine(gc_s: float = 0.0, busy: int = 0, disk_s: float = 0.0, held_s: float = 0.0) -> Samples:
     machine = Samples()
-    machine.all = [Sample(0.0, 0, 0, (0.0,), 0.0), Sample(20.0, busy, 100, (gc_s,), disk_s)]
+    first = Sample(0.0, 0, 0, (0.0, 0.0), 0.0, (0.0, 0.0))
+    machine.all = [first, Sample(20.0, busy, 100, (gc_s, 0.0), disk_s, (0.0, held_s))]
     return machine
 
 
@@ -339,6 +340,9 @@ def test_messages_that_are_late_at_the_same_time_are_one_stall_of_their_partitio
         ((), _machine(busy=99), Cause.CPU),
         ((), _machine(busy=99, disk_s=6.0), Cause.DISK),
         ((), _machine(disk_s=4.0), Cause.UNKNOWN),
+        ((), _machine(held_s=11.0), Cause.SHARE),
+        ((), _machine(held_s=9.0), Cause.UNKNOWN),
+        ((Change(9.5, 3, Cause.LEADER),), _machine(held_s=11.0), Cause.LEADER),
         ((Change(12.0, 3, Cause.LEADER),), _machine(busy=50), Cause.UNKNOWN),
     ],
 )
