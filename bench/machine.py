@@ -18,8 +18,8 @@ from ktui.lab.nodes import running
 
 EVERY_S = 0.25
 _PRESSURE = Path("/proc/pressure/io")
-_CPU = Path("/sys/fs/cgroup/cpu")
-"""The control groups of Linux, version 1, by which `bench.real.processor_shares` limits brokers."""
+CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
+"""The control groups of Linux, version 1, which can limit a process's time."""
 _COLLECTORS = ("sun.gc.collector.0.time", "sun.gc.collector.1.time")
 _FREQUENCY = "sun.os.hrt.frequency"
 _HEADER = struct.Struct("<4xBxxxiiqii")
@@ -113,7 +113,7 @@ def _held_s(pid: int) -> float:
     groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     split = (group.split(":", 2) for group in groups)
     paths = [path for _, names, path in split if "cpu" in names.split(",")]
-    if not paths or not (stat := _CPU / paths[0].lstrip("/") / "cpu.stat").exists():
+    if not paths or not (stat := CPU_GROUPS / paths[0].lstrip("/") / "cpu.stat").exists():
         return 0.0
     counted = dict(line.split() for line in stat.read_text().splitlines())
     return int(counted["throttled_time"]) / 1e9

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from bench.machine import CPU_GROUPS
 from ktui.lab import nodes
 from ktui.lab.layout import Lab
 
-_CPU = Path("/sys/fs/cgroup/cpu")
 _PERIOD_US = 20_000
 """A broker that has used up its share stands still for less than this, in microseconds."""
 _LEFT_WITHIN_S = 10.0
@@ -30,7 +30,7 @@ class ProcessorShares:
 
     def __init__(self, share: float) -> None:
         self._quota_us = round(share * _PERIOD_US)
-        self._folder = _CPU / f"ktui-bench-{os.getpid()}"
+        self._folder = CPU_GROUPS / f"ktui-bench-{os.getpid()}"
 
     def limit(self, lab: Lab) -> None:
         """Limit all brokers that run now; one that is started again is limited by another call."""
@@ -77,8 +77,8 @@ def processor_shares(share: float | None) -> Iterator[ProcessorShares | None]:
     if share is None:
         yield None
         return
-    if not (_CPU / "cpu.cfs_quota_us").exists() or not os.access(_CPU, os.W_OK):
-        sys.exit(f"not recorded: limiting brokers needs {_CPU} (cgroup v1), and root")
+    if not (CPU_GROUPS / "cpu.cfs_quota_us").exists() or not os.access(CPU_GROUPS, os.W_OK):
+        sys.exit(f"not recorded: limiting brokers needs {CPU_GROUPS} (cgroup v1), and root")
     shares = ProcessorShares(share)
     try:
         yield shares
