@@ -20,7 +20,8 @@ EVERY_S = 0.25
 _PRESSURE = Path("/proc/pressure/io")
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 """The control groups of Linux, version 1, which can limit a process's time."""
-_COLLECTORS = ("sun.gc.collector.0.time", "sun.gc.collector.1.time")
+_COLLECTORS = tuple(f"sun.gc.collector.{number}.time" for number in range(3))
+"""The young and the full collections, and the pauses of G1's concurrent cycles."""
 _FREQUENCY = "sun.os.hrt.frequency"
 _HEADER = struct.Struct("<4xBxxxiiqii")
 """After the magic: byte order, then used, overflow, time of change, first entry and entries."""
@@ -36,7 +37,7 @@ class Sample(msgspec.Struct, frozen=True):
     """Ticks of all CPUs that were not idle, since the machine started; and all ticks."""
     ticks: int
     gc_s: tuple[float, ...]
-    """Seconds that each JVM of the lab has spent collecting garbage."""
+    """Seconds in which each JVM of the lab has stood still to collect garbage."""
     disk_s: float
     """Seconds in which some process waited for a disk, since the machine started."""
     held_s: tuple[float, ...]
@@ -56,7 +57,7 @@ class Samples:
         return 1.0 if not ticks else 1 - (last.busy - first.busy) / ticks
 
     def gc_s(self, since_s: float, until_s: float) -> float:
-        """Return the most seconds that one JVM spent collecting garbage."""
+        """Return the most seconds in which one JVM stood still to collect garbage."""
         first, last = self._around(since_s, until_s)
         return max(b - a for a, b in zip(first.gc_s, last.gc_s, strict=True))
 
@@ -130,7 +131,7 @@ def _waited_for_disk_s() -> float:
 
 
 def _collecting_s(pid: int) -> float:
-    """Return the seconds that a JVM has spent collecting garbage, by its performance counters.
+    """Return the seconds of a JVM's pauses to collect garbage, by its performance counters.
 
     The file is HotSpot's `hsperfdata`, of version 2.0 on a little-endian machine.
     """

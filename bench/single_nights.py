@@ -23,7 +23,7 @@ from bench.checks import printed_at_end
 from bench.disturbing import Cost, Moves, Scene, Way, brokers, cost_of, cost_row, warm_up
 from bench.producing import Load, producer
 from bench.real.processor_shares import processor_shares, wanted_share
-from bench.stalls import Judged, causes_text, seconds_by_cause
+from bench.stalls import causes_text, seconds_by_cause
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic
 from ktui.lab.layout import Lab
@@ -67,15 +67,18 @@ def run() -> None:
     backoff_ms = os.environ.get("KTUI_BENCH_BACKOFF_MS", "1000")
     settings = {"replica.fetch.backoff.ms": backoff_ms}
     rounds: list[Round] = []
-    with processor_shares(wanted_share()) as shares, brokers(2 * TEN_BROKERS.half, settings) as lab:
+    with (
+        processor_shares(wanted_share()) as shares,
+        brokers(2 * TEN_BROKERS.half, settings) as lab,
+        _others(lab, os.environ.get("KTUI_BENCH_OTHERS")),
+    ):
+        warm_up(lab, TEN_BROKERS)
         if shares is not None:
             shares.limit(lab)
-        with _others(lab, os.environ.get("KTUI_BENCH_OTHERS")):
-            warm_up(lab, TEN_BROKERS)
-            for number in range(count):
-                print(f"round {number + 1}", flush=True)
-                rounds.append(Round(_costs(lab, number)))
-                print("\n".join(summary(rounds)), flush=True)
+        for number in range(count):
+            print(f"round {number + 1}", flush=True)
+            rounds.append(Round(_costs(lab, number)))
+            print("\n".join(summary(rounds)), flush=True)
 
 
 def _costs(lab: Lab, number: int) -> Mapping[str, Cost]:
@@ -87,7 +90,7 @@ def _costs(lab: Lab, number: int) -> Mapping[str, Cost]:
         costs[way.name] = cost
         print(f"  {way.name:<12}{cost_row(cost)}", flush=True)
         print(f"    stalled by {causes_text(cost.stalls)}", flush=True)
-        for line in _longest(cost.stalls):
+        for line in _longest(cost):
             print(f"      {line}", flush=True)
     return costs
 
@@ -114,11 +117,11 @@ def _replicas(leader: int, apart: int) -> list[int]:
     return [(leader + after) % count + 1 for after in (0, apart, apart % (count - 1) + 1)]
 
 
-def _longest(stalls: Sequence[Judged]) -> Iterator[str]:
-    for stall, cause in sorted(stalls, key=lambda each: each.stall.sent_s):
+def _longest(cost: Cost) -> Iterator[str]:
+    for stall, caused in sorted(cost.stalls, key=lambda each: each.stall.sent_s):
         if stall.lasts_s >= _SHOWN_S:
-            at = f"partition {stall.partition} at {stall.sent_s:.2f} for {stall.lasts_s:.2f} s"
-            yield f"{at}: {cause}"
+            after = f"after {stall.sent_s - cost.since_s:.1f} s for {stall.lasts_s:.2f} s"
+            yield f"partition {stall.partition} {after}: {caused}"
 
 
 def summary(rounds: Sequence[Round]) -> Iterator[str]:

@@ -41,7 +41,7 @@ class Cause(enum.StrEnum):
     BEGAN = "began"
     """Replicas were just added to it."""
     GARBAGE = "GC"
-    """A JVM spent a tenth of a second or more collecting garbage meanwhile."""
+    """A JVM stood still for a tenth of a second or more meanwhile, to collect garbage."""
     DISK = "disk"
     """Some process waited for a disk in a quarter of the time, or more."""
     CPU = "no CPU"
