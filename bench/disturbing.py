@@ -45,9 +45,8 @@ replicas in sync fetch too, hardly ends: what is written meanwhile takes most of
 LEAST_WRITTEN = 0.9
 """The least share of its load that the producer must have written, for figures to count."""
 LEAST_IDLE = 0.2
-"""A round with a way that leaves less of the CPUs' time idle is left out."""
-MOST_GC = 0.02
-"""So is one in which one JVM stood still for a larger share of the time, to collect garbage."""
+"""What leaves less of the CPUs' time idle is left out."""
+_MOST_GC = 0.02
 _AS_IN_PRODUCTION = (
     "-XX:TieredStopAtLevel=4",
     "-XX:-UseSerialGC",
@@ -178,7 +177,17 @@ class Cost(msgspec.Struct, frozen=True):
     @property
     def of_the_machine(self) -> bool:
         """Whether the machine was too busy for the stalls to say anything of the way."""
-        return self.idle < LEAST_IDLE or self.gc_s > MOST_GC * self.seconds
+        return too_busy(self.idle, self.gc_s / self.seconds)
+
+
+def too_busy(idle: float, collecting: float) -> bool:
+    """Say whether a machine was too busy for what a way has cost to count.
+
+    Args:
+        idle: the share of the CPUs' time that was idle.
+        collecting: the share of the time in which one JVM stood still to collect garbage.
+    """
+    return idle < LEAST_IDLE or collecting > _MOST_GC
 
 
 def run() -> None:
@@ -295,7 +304,10 @@ def settle(lab: Lab) -> None:
 
 
 def warm_up(lab: Lab, scene: Scene) -> None:
-    """Carry out plans until brokers that have just started have compiled what plans need."""
+    """Carry out plans until brokers that have just started have compiled what plans need.
+
+    Brokers that are still cold answer nobody under a share of a core: limit them afterwards.
+    """
     for part in _WARM_UPS:
         small = msgspec.structs.replace(scene, bytes_each=scene.bytes_each // part)
         cost_of(lab, f"bench-cold-{part}", WAYS[2], None, scene=small)

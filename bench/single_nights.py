@@ -73,8 +73,7 @@ def run() -> None:
         _others(lab, os.environ.get("KTUI_BENCH_OTHERS")),
     ):
         warm_up(lab, TEN_BROKERS)
-        if shares is not None:
-            shares.limit(lab)
+        shares.limit(lab)
         for number in range(count):
             print(f"round {number + 1}", flush=True)
             rounds.append(Round(_costs(lab, number)))

@@ -79,13 +79,7 @@ class _Place(NamedTuple):
     lab: Lab
     folder: Path
     """Has the files of the lab and of ktui."""
-    shares: ProcessorShares | None
-    """Limit the brokers; None where they are not limited."""
-
-    def limit(self) -> None:
-        """Limit the brokers that run now, where they are limited."""
-        if self.shares is not None:
-            self.shares.limit(self.lab)
+    shares: ProcessorShares
 
 
 def _record(of: LabRuns, number: int) -> None:
@@ -102,7 +96,7 @@ def _record(of: LabRuns, number: int) -> None:
         for nth, real in enumerate(of.runs(rng, number), start=1):
             target = placements(rng, placed[real.topic])
             until(lambda: in_sync(lab, real.topic), "every replica is in sync")  # noqa: B023
-            place.limit()
+            shares.limit(lab)
             took_s = _carry_out(place, real, target, rng.randrange(1, BROKERS + 1))
             _keep(folder, real, to / f"{nth}-{real.name}")
             placed[real.topic] = target
@@ -163,7 +157,7 @@ def _act(place: _Place, real: RealRun, mover: subprocess.Popen[bytes], victim: i
         time.sleep(_OUTAGE_S if real.act is Act.OUTAGE else _LEFT_AFTER_S)
         if real.act is Act.OUTAGE:
             control.start(lab, victim)
-            place.limit()
+            place.shares.limit(lab)
             return
         leave(mover)
 

@@ -20,14 +20,13 @@ from typing import NamedTuple
 
 from bench.checks import check_count, printed_at_end
 from bench.disturbing import (
-    LEAST_IDLE,
-    MOST_GC,
     SIX_BROKERS,
     Way,
     brokers,
     quietly,
     remove_tool_throttles,
     settle,
+    too_busy,
     warm_up,
     watched,
 )
@@ -76,7 +75,7 @@ class Cost(NamedTuple):
     @property
     def of_the_machine(self) -> bool:
         """Whether the machine was too busy for the figures to say anything of the way."""
-        return self.idle < LEAST_IDLE or self.gc_s > MOST_GC * self.seconds
+        return too_busy(self.idle, self.gc_s / self.seconds)
 
 
 def run() -> None:
@@ -95,8 +94,7 @@ def run() -> None:
     costs: defaultdict[Way, list[Cost]] = defaultdict(list)
     with processor_shares(wanted_share()) as shares, brokers(BROKERS) as lab:
         warm_up(lab, SIX_BROKERS)
-        if shares is not None:
-            shares.limit(lab)
+        shares.limit(lab)
         for number in range(count):
             print(f"round {number + 1}")
             for n, way in enumerate((_AT_ONCE, *constant, ours)):

@@ -25,15 +25,17 @@ class ProcessorShares:
     """The control groups of the brokers of a lab.
 
     Args:
-        share: of one core, for each broker.
+        share: of one core, for each broker; None leaves them without a limit.
     """
 
-    def __init__(self, share: float) -> None:
-        self._quota_us = round(share * _PERIOD_US)
+    def __init__(self, share: float | None) -> None:
+        self._quota_us = None if share is None else round(share * _PERIOD_US)
         self._folder = CPU_GROUPS / f"ktui-bench-{os.getpid()}"
 
     def limit(self, lab: Lab) -> None:
         """Limit all brokers that run now; one that is started again is limited by another call."""
+        if self._quota_us is None:
+            return
         for broker, process in nodes.running(lab).items():
             if lab.node(broker).is_controller:
                 continue
@@ -68,16 +70,14 @@ def wanted_share() -> float | None:
 
 
 @contextmanager
-def processor_shares(share: float | None) -> Iterator[ProcessorShares | None]:
-    """Yield what limits the brokers of a lab that ends within the block; None for no limit.
+def processor_shares(share: float | None) -> Iterator[ProcessorShares]:
+    """Yield what limits the brokers of a lab that ends within the block.
 
     Raises:
         SystemExit: this machine has no such groups, or this user may not make them.
     """
-    if share is None:
-        yield None
-        return
-    if not (CPU_GROUPS / "cpu.cfs_quota_us").exists() or not os.access(CPU_GROUPS, os.W_OK):
+    allowed = (CPU_GROUPS / "cpu.cfs_quota_us").exists() and os.access(CPU_GROUPS, os.W_OK)
+    if share is not None and not allowed:
         sys.exit(f"not recorded: limiting brokers needs {CPU_GROUPS} (cgroup v1), and root")
     shares = ProcessorShares(share)
     try:
